@@ -1,0 +1,4 @@
+// Command mcptasks watches long-running MCP tasks.
+package main
+
+func main() {}

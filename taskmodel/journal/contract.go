@@ -1,0 +1,114 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"mcptasks/taskmodel"
+)
+
+// A Store is what the monitor and the commands need of a journal. *Journal has
+// it; a nil Store means that the program runs without memory.
+//
+// Servers are keyed by target (canonical, secrets masked), never by name: Key.
+// Server in what is returned is the label last used, and callers overwrite it.
+type Store interface {
+	// Write commits the entries, in order, before it returns. When the disk is
+	// slow it gives up waiting after a second with ErrSlow (the entries are
+	// still queued and will be written); the caller then goes on with a note.
+	Write(ctx context.Context, entries ...Entry) error
+	// Queue hands the entries to the writer, which commits them in batches. It
+	// never blocks; past its bound it drops the oldest status entries of tasks
+	// that have newer ones queued, never a handle, question, answer or result.
+	Queue(entries ...Entry)
+	// Restore reads what is known of one server: tasks that are not forgotten,
+	// with transitions and open questions; results without their payloads.
+	Restore(ctx context.Context, target string) (Restored, error)
+	// Outcome reads the result that was kept for a task.
+	Outcome(ctx context.Context, target string, id string, role taskmodel.Role) (taskmodel.Outcome, bool, error)
+	// Changes returns what other processes wrote for the target since the given
+	// change number, and the number to ask from next time. It is cheap when
+	// nothing changed (one read of data_version).
+	Changes(ctx context.Context, target string, since int64) (Changes, error)
+
+	// Acquire takes or renews the lease on (target, session). holder is who has
+	// it when ok is false. A lease not renewed for five seconds is dead.
+	Acquire(ctx context.Context, target, session string) (holder Holder, ok bool, err error)
+	Release(ctx context.Context, target, session string) error
+	// PutIntent asks the lease's holder to act; IntentState tells what became
+	// of it. ClaimIntents rechecks the lease in the claiming transaction and
+	// hands each intent out once.
+	PutIntent(ctx context.Context, in Intent) (id int64, err error)
+	ClaimIntents(ctx context.Context, target, session string) ([]Intent, error)
+	FinishIntent(ctx context.Context, id int64, errText string, detail json.RawMessage) error
+	IntentState(ctx context.Context, id int64) (done bool, errText string, detail json.RawMessage, err error)
+	// ClaimAct marks an effect (answer or cancel) on servers without a session
+	// as taken by this process; ok is false when another did it before.
+	ClaimAct(ctx context.Context, target, act string) (ok bool, err error)
+}
+
+// An Entry is one thing to write. Only the set fields are written; Task names
+// the row that Event, Question, Answer and Outcome belong to (Key may stand
+// for it).
+type Entry struct {
+	Target string
+	Server string // label
+	Key    taskmodel.Key
+	Task   *taskmodel.Task // the whole row (Args and Raw empty where keep is none)
+	Event  *taskmodel.Event
+	// Question keeps a question with its state; its draft too.
+	Question *taskmodel.Question
+	// Answer keeps an answer's content while it is undelivered; Delivered drops
+	// it, keeping only which key was answered and how.
+	Answer    *taskmodel.Answer
+	Delivered *taskmodel.QuestionID
+	Outcome   *taskmodel.Outcome
+	Session   *Session
+	Forget    bool
+}
+
+// A Session is an HTTP session to be taken up by the next run.
+type Session struct {
+	ID       string
+	Version  string
+	Init     json.RawMessage
+	Identity string
+	Ended    bool
+}
+
+// Restored is what is known of a server from earlier runs.
+type Restored struct {
+	Tasks     []taskmodel.Task // Standing is Restored unless terminal
+	Questions []taskmodel.Question
+	Answers   []taskmodel.Answer // undelivered: to be offered, never sent by themselves
+	Session   *Session
+	Change    int64 // for Changes
+}
+
+// Changes is what others wrote.
+type Changes struct {
+	Tasks     []taskmodel.Task
+	Questions []taskmodel.Question
+	Forgotten []taskmodel.Key
+	Change    int64
+}
+
+// A Holder is another process that holds a lease.
+type Holder struct {
+	PID  int
+	Host string
+	What string // "mcptasks", "mcptasks watch", …
+}
+
+// An Intent is an act that another process asks the holder to carry out.
+type Intent struct {
+	ID      int64
+	Target  string
+	Session string
+	Task    taskmodel.Key
+	Kind    string // answer | cancel | fetch | poll | start
+	Payload json.RawMessage
+	At      time.Time
+	From    Holder
+}
