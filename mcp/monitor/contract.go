@@ -7,6 +7,7 @@ import (
 
 	"mcptasks/mcp"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/journal"
 )
 
 // The monitor is used like this (see monitor.go for the methods):
@@ -27,7 +28,7 @@ import (
 // Options make a monitor.
 type Options struct {
 	Servers  []ServerSpec
-	Journal  Journal // nil: no memory
+	Journal  journal.Store // nil: no memory
 	Readonly bool
 	Log      *slog.Logger
 	Now      func() time.Time // nil: time.Now
