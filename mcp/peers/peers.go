@@ -1,0 +1,129 @@
+// Package peers starts, for tests, MCP servers that nobody here wrote. They are
+// installed by the script beside this file into a folder that the environment
+// variable MCPTASKS_PEERS names; peers.json there says how each is started.
+//
+// It imports the standard library only and is imported by tests only.
+package peers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A Peer is one entry of peers.json. URL is empty for a stdio peer; {port} in
+// any string stands for the port that Serve picks.
+type Peer struct {
+	Command []string          `json:"command"`
+	Env     map[string]string `json:"env"`
+	URL     string            `json:"url"`
+}
+
+// Get finds a peer by its name. It skips the test when MCPTASKS_PEERS is not
+// set, and fails it when it is set and lacks the peer.
+func Get(t testing.TB, name string) Peer {
+	t.Helper()
+	dir := os.Getenv("MCPTASKS_PEERS")
+	if dir == "" {
+		t.Skipf("needs the peer %s: run mcp/peers/install FOLDER and set MCPTASKS_PEERS=FOLDER", name)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "peers.json"))
+	if err != nil {
+		t.Fatalf("MCPTASKS_PEERS is set, but the peers cannot be read: %v", err)
+	}
+	var all map[string]Peer
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatalf("peers.json in MCPTASKS_PEERS: %v", err)
+	}
+	p, ok := all[name]
+	if !ok {
+		t.Fatalf("peers.json in MCPTASKS_PEERS has no %s: run mcp/peers/install again", name)
+	}
+	return p
+}
+
+// Command gives the command line of a stdio peer.
+func Command(t testing.TB, name string) []string {
+	t.Helper()
+	return Get(t, name).Command
+}
+
+// Serve starts an HTTP peer on a free loopback port, waits until it accepts
+// connections, and gives its URL. The peer is killed, with all that it
+// started, when the test ends.
+func Serve(t testing.TB, name string) string {
+	t.Helper()
+	p := Get(t, name)
+	port := freePort(t)
+	sub := strings.NewReplacer("{port}", strconv.Itoa(port))
+	args := make([]string, len(p.Command))
+	for i, a := range p.Command {
+		args[i] = sub.Replace(a)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = os.Environ()
+	for k, v := range p.Env {
+		cmd.Env = append(cmd.Env, k+"="+sub.Replace(v))
+	}
+	log := new(tail)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("peer %s: %v", name, err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("peer %s said:\n%s", name, log)
+		}
+	})
+	url := sub.Replace(p.URL)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	if err := answers(ctx, url); err != nil {
+		t.Fatalf("peer %s does not answer at %s: %v\n%s", name, url, err, log)
+	}
+	return url
+}
+
+// answers asks until the server gives any HTTP answer.
+func answers(ctx context.Context, url string) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodOptions, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (last: %v)", ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
