@@ -1,0 +1,65 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcptasks/mcp/jsonrpc"
+)
+
+// A StatusError is an HTTP answer that is no success.
+type StatusError struct {
+	Status int
+	// Body is the beginning of what the server sent: 64 KiB of JSON, 200 bytes
+	// of anything else.
+	Body []byte
+	// Header is the answer's header, without cookies.
+	Header http.Header
+	// RetryAfter is how long the server asks to be left alone; 0 says nothing.
+	RetryAfter time.Duration
+	// RPC is the JSON-RPC error in the body, if there was one.
+	RPC *jsonrpc.Error
+}
+
+// Error says what the server answered.
+func (e *StatusError) Error() string {
+	s := fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status))
+	if http.StatusText(e.Status) == "" {
+		s = fmt.Sprintf("the server answered status %d", e.Status)
+	}
+	switch {
+	case e.RPC != nil:
+		s += ": " + e.RPC.Error()
+	case e.Status >= 300 && e.Status < 400 && e.Header.Get("Location") != "":
+		s += " to " + e.Header.Get("Location") + ", which is not followed"
+	default:
+		if t := strings.TrimSpace(string(e.Body)); t != "" && !strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "{") {
+			s += ": " + strings.ToValidUTF8(t, "\uFFFD")
+		}
+	}
+	if e.RetryAfter > 0 {
+		s += fmt.Sprintf("; it asks to wait %s", e.RetryAfter.Round(time.Second))
+	}
+	return s
+}
+
+// Unwrap gives the JSON-RPC error, for errors.As.
+func (e *StatusError) Unwrap() error {
+	if e.RPC == nil {
+		return nil
+	}
+	return e.RPC
+}
+
+// An Authorizer signs requests. It is safe for concurrent use.
+type Authorizer interface {
+	// Header gives the fields that every request carries (Authorization).
+	Header(ctx context.Context) (http.Header, error)
+	// Challenge is called when the server answered 401 or 403 with header h. It
+	// says whether the request is worth repeating, once. It must not ask a
+	// person; what it returns as err ends the request.
+	Challenge(ctx context.Context, status int, h http.Header) (retry bool, err error)
+}
