@@ -1,0 +1,255 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/agnivade/levenshtein"
+	toml "github.com/pelletier/go-toml/v2"
+)
+
+// A File is the program's own config.toml, as written. Every key is optional.
+type File struct {
+	Servers map[string]ServerEntry `toml:"servers"`
+	Poll    struct {
+		Min Duration `toml:"min"`
+	} `toml:"poll"`
+	Import struct {
+		// Clients names the clients whose files are read; None reads none.
+		Clients []string `toml:"clients"`
+		None    bool     `toml:"none"`
+	} `toml:"import"`
+	UI      UI                `toml:"ui"`
+	Keys    map[string]any    `toml:"keys"`
+	Views   map[string]string `toml:"views"`
+	Notify  Notify            `toml:"notify"`
+	Limits  Limits            `toml:"limits"`
+	History struct {
+		Days      int `toml:"days"`
+		Megabytes int `toml:"megabytes"`
+	} `toml:"history"`
+}
+
+// A ServerEntry is one [servers.NAME] table.
+type ServerEntry struct {
+	URL             string               `toml:"url"`
+	Command         string               `toml:"command"`
+	Args            []string             `toml:"args"`
+	Env             map[string]string    `toml:"env"`
+	Cwd             string               `toml:"cwd"`
+	EnvFile         string               `toml:"env_file"`
+	Transport       string               `toml:"transport"`
+	Generation      string               `toml:"generation"`
+	Headers         map[string]string    `toml:"headers"`
+	TokenCommand    []string             `toml:"token_command"`
+	TokenEnv        string               `toml:"token_env"`
+	Autostart       *bool                `toml:"autostart"`
+	PollMin         Duration             `toml:"poll_min"`
+	Keep            string               `toml:"keep"`
+	CAFile          string               `toml:"ca_file"`
+	ClientCert      string               `toml:"client_cert"`
+	ClientKey       string               `toml:"client_key"`
+	Insecure        bool                 `toml:"insecure"`
+	Roots           []string             `toml:"roots"`
+	SamplingCommand []string             `toml:"sampling_command"`
+	OAuth           OAuth                `toml:"oauth"`
+	Tools           map[string]ToolEntry `toml:"tools"`
+}
+
+// A ToolEntry is one [servers.NAME.tools.TOOL] table.
+type ToolEntry struct {
+	Keep string `toml:"keep"` // all | none
+}
+
+// OAuth says how to sign in where it cannot be found out.
+type OAuth struct {
+	ClientID     string   `toml:"client_id"`
+	ClientSecret string   `toml:"client_secret"`
+	Scopes       []string `toml:"scopes"`
+	Grant        string   `toml:"grant"` // authorization_code | client_credentials
+}
+
+// UI is how the screens look at the start.
+type UI struct {
+	Theme   string                       `toml:"theme"`
+	Themes  map[string]map[string]string `toml:"themes"`
+	Mouse   bool                         `toml:"mouse"`
+	Columns []string                     `toml:"columns"`
+	Group   string                       `toml:"group"`
+	Sort    string                       `toml:"sort"`
+	Details string                       `toml:"details"`
+}
+
+// Notify says what is told, when and how.
+type Notify struct {
+	Bell      *bool    `toml:"bell"`
+	Terminal  *bool    `toml:"terminal"`
+	Hook      []string `toml:"hook"`
+	OnlyAfter Duration `toml:"only_after"`
+	Filter    string   `toml:"filter"`
+}
+
+// Limits bound what servers can cost. Zero is the default.
+type Limits struct {
+	Message        Size `toml:"message"`
+	Depth          int  `toml:"depth"`
+	TasksPerServer int  `toml:"tasks_per_server"`
+	Log            int  `toml:"log"`
+	Result         Size `toml:"result"`
+	ResultsTotal   Size `toml:"results_total"`
+}
+
+// A Duration is written as in "2s" or "10m".
+type Duration time.Duration
+
+// UnmarshalText reads a duration.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is no duration such as \"2s\" or \"10m\"", b)
+	}
+	if v < 0 {
+		return fmt.Errorf("%q is negative", b)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// A Size is written as in "4MiB", "500 kB" or a number of bytes.
+type Size int64
+
+// UnmarshalText reads a size.
+func (s *Size) UnmarshalText(b []byte) error {
+	t := strings.TrimSpace(string(b))
+	i := strings.LastIndexAny(t, "0123456789") + 1
+	var n int64
+	if _, err := fmt.Sscan(t[:i], &n); err != nil || n < 0 {
+		return fmt.Errorf("%q is no size such as \"4MiB\"", b)
+	}
+	unit, ok := map[string]int64{"": 1, "b": 1, "kb": 1000, "mb": 1e6, "gb": 1e9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30,
+		"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}[strings.ToLower(strings.TrimSpace(t[i:]))]
+	if !ok || n > (1<<62)/unit {
+		return fmt.Errorf("%q is no size such as \"4MiB\"", b)
+	}
+	*s = Size(n * unit)
+	return nil
+}
+
+// A FileError is a fault in a config file, with its place.
+type FileError struct {
+	Path string
+	Line int
+	Text string
+}
+
+func (e *FileError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.Text)
+	}
+	return fmt.Sprintf("%s: %s", e.Path, e.Text)
+}
+
+// ParseFile reads a config.toml. An unknown key is an error that names its
+// line and the nearest key that there is.
+func ParseFile(path string, b []byte) (File, error) {
+	var f File
+	dec := toml.NewDecoder(bytes.NewReader(trimBOM(b)))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(&f)
+	var strict *toml.StrictMissingError
+	var bad *toml.DecodeError
+	switch {
+	case err == nil:
+	case errors.As(err, &strict) && len(strict.Errors) > 0:
+		e := strict.Errors[0]
+		row, _ := e.Position()
+		key := strings.Join(e.Key(), ".")
+		text := fmt.Sprintf("unknown key %q", key)
+		if near := nearest(e.Key()); near != "" {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		}
+		return f, &FileError{path, row, text}
+	case errors.As(err, &bad):
+		row, _ := bad.Position()
+		return f, &FileError{path, row, strings.TrimPrefix(bad.Error(), "toml: ")}
+	default:
+		return f, &FileError{path, 0, err.Error()}
+	}
+	return f, check(path, f)
+}
+
+// check finds values that no key allows.
+func check(path string, f File) error {
+	oneOf := func(key, v string, allowed ...string) error {
+		for _, a := range append(allowed, "") {
+			if v == a {
+				return nil
+			}
+		}
+		return &FileError{path, 0, fmt.Sprintf("%s = %q: it is one of %s", key, v, strings.Join(allowed, ", "))}
+	}
+	for name, s := range f.Servers {
+		at := "servers." + name + "."
+		if strings.Contains(name, "/") {
+			return &FileError{path, 0, fmt.Sprintf("server %q: a server's name holds no /", name)}
+		}
+		if err := errors.Join(
+			oneOf(at+"transport", s.Transport, "auto", "stdio", "http", "sse"),
+			oneOf(at+"generation", s.Generation, "auto", "draft", "2025-11-25", "2026-07-28", "none"),
+			oneOf(at+"keep", s.Keep, "all", "none"),
+			oneOf(at+"oauth.grant", s.OAuth.Grant, "authorization_code", "client_credentials"),
+		); err != nil {
+			return err
+		}
+		for tool, t := range s.Tools {
+			if err := oneOf(at+"tools."+tool+".keep", t.Keep, "all", "none"); err != nil {
+				return err
+			}
+		}
+	}
+	return oneOf("ui.group", f.UI.Group, "server", "status", "none")
+}
+
+// nearest finds the known key, at the place of the unknown one, whose spelling
+// is nearest; "" when none is near.
+func nearest(key []string) string {
+	t := reflect.TypeOf(File{})
+	for _, part := range key[:len(key)-1] {
+		next := fieldType(t, part)
+		if next == nil {
+			break
+		}
+		t = next
+	}
+	last, best, bestAt := key[len(key)-1], "", 4
+	if t.Kind() != reflect.Struct {
+		return ""
+	}
+	for i := range t.NumField() {
+		name := t.Field(i).Tag.Get("toml")
+		if d := levenshtein.ComputeDistance(last, name); d < bestAt {
+			best, bestAt = name, d
+		}
+	}
+	return best
+}
+
+func fieldType(t reflect.Type, name string) reflect.Type {
+	switch t.Kind() {
+	case reflect.Map:
+		return t.Elem()
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if t.Field(i).Tag.Get("toml") == name {
+				return t.Field(i).Type
+			}
+		}
+	}
+	return nil
+}
+
+func trimBOM(b []byte) []byte { return bytes.TrimPrefix(b, []byte("\ufeff")) }
