@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/board"
+	"mcptasks/taskmodel/form"
+	"mcptasks/ui/safe"
+)
+
+func (r *run) answerCmd() *cobra.Command {
+	var key, accept string
+	var decline, cancelIt bool
+	c := &cobra.Command{
+		Use: "answer TASK", Short: "Answer a task's question; without a flag, asks at the terminal",
+		Example:           "  mcptasks answer deploy/7f3a91c2 --accept '{\"decision\":\"go on\"}'\n  mcptasks answer deploy/7f3a91c2 --key approve --decline",
+		Args:              args(1, 1, "answer TASK [--key KEY] [--accept JSON|--decline|--cancel]"),
+		ValidArgsFunction: r.completeTasks,
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := r.refuseReadonly("answer"); err != nil {
+				return err
+			}
+			acts := 0
+			for _, on := range []bool{cmd.Flags().Changed("accept"), decline, cancelIt} {
+				if on {
+					acts++
+				}
+			}
+			if acts > 1 {
+				return usagef("--accept, --decline and --cancel do not go together")
+			}
+			if acts == 0 && !r.env.StdinTTY {
+				return usagef("there is no terminal to ask at: give --accept JSON, --decline or --cancel")
+			}
+			ctx, cancel := r.bound(cmd.Context(), usualLimit)
+			defer cancel()
+			only, err := serversOf(a)
+			if err != nil {
+				return err
+			}
+			return r.withMonitor(ctx, only, func(ctx context.Context, s *session) error {
+				k, err := s.resolve(ctx, a[0])
+				if err != nil {
+					return err
+				}
+				q, err := s.question(ctx, k, key)
+				if err != nil {
+					return err
+				}
+				ans := taskmodel.Answer{Question: q.ID}
+				switch {
+				case decline:
+					ans.Action = taskmodel.Decline
+				case cancelIt:
+					ans.Action = taskmodel.Cancel
+				case cmd.Flags().Changed("accept"):
+					ans.Action = taskmodel.Accept
+					if ans.Content, err = acceptContent(q, accept); err != nil {
+						return err
+					}
+				default:
+					if ans, err = s.askPerson(q); err != nil {
+						return err
+					}
+				}
+				if err := s.m.Answer(ctx, ans); err != nil {
+					return classify(err, k.Server)
+				}
+				return s.printTasks([]taskmodel.Key{k}, true, true)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&key, "key", "", "which question, where the task has several")
+	f.StringVar(&accept, "accept", "", "accept with this content")
+	f.BoolVar(&decline, "decline", false, "decline")
+	f.BoolVar(&cancelIt, "cancel", false, "dismiss without a choice")
+	return c
+}
+
+// acceptContent checks what a person gave against what is asked.
+func acceptContent(q taskmodel.Question, text string) (json.RawMessage, error) {
+	content := json.RawMessage(strings.TrimSpace(text))
+	if q.Kind == taskmodel.AskURL {
+		return nil, nil
+	}
+	if !json.Valid(content) {
+		return nil, usagef("--accept: the content is no JSON")
+	}
+	if q.Kind == taskmodel.AskForm {
+		if problems := form.ValidateAnswer(q.Schema, content); len(problems) > 0 {
+			return nil, failf("usage", q.ID.Server, "the answer does not fit the question %q: %s; nothing was sent", safe.Line(q.Key), problemWords(problems))
+		}
+	}
+	return content, nil
+}
+
+// question finds the open question to answer, opening its way where the task
+// waits and its question has not come.
+func (s *session) question(ctx context.Context, k taskmodel.Key, key string) (taskmodel.Question, error) {
+	if qs := s.open(k, key); len(qs) > 0 {
+		return oneQuestion(qs, k, key)
+	}
+	if _, err := s.need(ctx, k.Server); err != nil {
+		return taskmodel.Question{}, err
+	}
+	if k.Role == taskmodel.Requestor {
+		if _, err := s.m.Poll(ctx, k); err != nil && classify(err, k.Server).Kind != "failed" {
+			return taskmodel.Question{}, classify(err, k.Server)
+		}
+	}
+	if t := s.task(k); len(s.open(k, key)) == 0 && t.Status != taskmodel.InputRequired && k.Role == taskmodel.Requestor {
+		return taskmodel.Question{}, failf("failed", k.Server, "%s asks nothing now: its status is %s", k, statusWords(t))
+	}
+	if len(s.open(k, key)) == 0 {
+		if err := s.m.Ask(ctx, k); err != nil {
+			return taskmodel.Question{}, classify(err, k.Server)
+		}
+		if err := s.await(ctx, func(*board.Version) bool { return len(s.open(k, key)) > 0 || s.task(k).Terminal() }); err != nil {
+			return taskmodel.Question{}, err
+		}
+	}
+	qs := s.open(k, key)
+	if len(qs) == 0 {
+		return taskmodel.Question{}, failf("failed", k.Server, "%s asks nothing: %v", k, errNoQuestion)
+	}
+	return oneQuestion(qs, k, key)
+}
+
+func oneQuestion(qs []taskmodel.Question, k taskmodel.Key, key string) (taskmodel.Question, error) {
+	if len(qs) > 1 && key == "" {
+		keys := make([]string, len(qs))
+		for i, q := range qs {
+			keys[i] = q.Key
+		}
+		return qs[0], usagef("%s asks %d things at once: choose with --key one of %s", k, len(qs), safe.Line(strings.Join(keys, ", ")))
+	}
+	return qs[0], nil
+}
+
+// open lists a task's open questions, or the one with the key.
+func (s *session) open(k taskmodel.Key, key string) []taskmodel.Question {
+	v := s.m.Board()
+	var out []taskmodel.Question
+	for _, q := range v.Questions() {
+		if q.Task == k && q.State.Open() && (key == "" || q.Key == key) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// serve answers, as --on-input says, the questions of the tasks given and those
+// of the named server that belong to no task. What comes on its channel ends
+// the command; nothing comes while there is nothing wrong.
+func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string) <-chan error {
+	out := make(chan error, 1)
+	go func() {
+		seen := map[taskmodel.QuestionID]bool{}
+		asked := map[taskmodel.Key]bool{}
+		for {
+			var next *taskmodel.Question
+			var wants taskmodel.Key
+			err := s.await(ctx, func(v *board.Version) bool {
+				for _, q := range v.Questions() {
+					mine := slices.Contains(keys, q.Task) || server != "" && q.Task.ID == "" && q.ID.Server == server
+					if mine && q.State.Open() && !seen[q.ID] {
+						next = &q
+						return true
+					}
+				}
+				for _, k := range keys {
+					if t, ok := v.Task(k); ok && t.Status == taskmodel.InputRequired && t.Role == taskmodel.Requestor && !t.Ours && !asked[k] {
+						wants = k
+						return true
+					}
+				}
+				return false
+			})
+			if err != nil {
+				return // the command's own wait tells why
+			}
+			if next == nil {
+				asked[wants] = true
+				if s.g.OnInput == "exit" {
+					out <- failf("input_needed", wants.Server, "%s needs input: mcptasks answer %s", wants, wants)
+					return
+				}
+				if err := s.m.Ask(ctx, wants); err != nil {
+					out <- classify(err, wants.Server)
+					return
+				}
+				continue
+			}
+			seen[next.ID] = true
+			if err := s.onInput(ctx, *next); err != nil {
+				out <- err
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// onInput does with one question what --on-input says.
+func (s *session) onInput(ctx context.Context, q taskmodel.Question) error {
+	who := q.Task.String()
+	if q.Task.ID == "" {
+		who = q.ID.Server
+	}
+	policy := s.g.OnInput
+	if s.g.Readonly {
+		policy = "exit"
+	}
+	ans := taskmodel.Answer{Question: q.ID}
+	switch {
+	case policy == "exit":
+		return failf("input_needed", q.ID.Server, "%s needs input (%s): %s; mcptasks answer %s", who, q.Kind, safe.Line(q.Message), who)
+	case policy == "decline":
+		ans.Action = taskmodel.Decline
+	case policy == "cancel":
+		ans.Action = taskmodel.Cancel
+	case policy == "ask":
+		var err error
+		if ans, err = s.askPerson(q); err != nil {
+			return err
+		}
+	default:
+		if q.Kind != taskmodel.AskForm {
+			return failf("input_needed", q.ID.Server, "%s asks for a %s, which --on-input accept=JSON cannot answer", who, q.Kind)
+		}
+		content, err := acceptContent(q, strings.TrimPrefix(policy, "accept="))
+		if err != nil {
+			return err
+		}
+		ans.Action, ans.Content = taskmodel.Accept, content
+	}
+	if err := s.m.Answer(ctx, ans); err != nil {
+		return classify(err, q.ID.Server)
+	}
+	fmt.Fprintf(s.env.Stderr, "mcptasks: answered %s of %s: %s\n", safe.Line(q.Key), who, ans.Action)
+	return nil
+}

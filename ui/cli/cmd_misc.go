@@ -1,0 +1,308 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mcptasks/ui/safe"
+)
+
+func (r *run) demoCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo", Short: "The terminal UI on three built-in servers, one per generation",
+		Long: "Needs no configuration, network or other program. Nothing is remembered.", Example: "  mcptasks demo",
+		Args: args(0, 0, "demo"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !r.env.StdinTTY || !r.env.StdoutTTY {
+				return usagef("the demo needs a terminal; scripts use mcptasks -s demo=\"mcptasks demo-server\" ls")
+			}
+			o, err := r.deps.Demo(cmd.Context(), r.g)
+			if err != nil {
+				return err
+			}
+			return r.ui(cmd.Context(), r.g, o)
+		},
+	}
+}
+
+func (r *run) demoServerCmd() *cobra.Command {
+	var o DemoServerOptions
+	c := &cobra.Command{
+		Use: "demo-server", Short: "One built-in server alone, on stdio or HTTP",
+		Example: "  mcptasks demo-server --listen 127.0.0.1:0 --generation 2026-07-28",
+		Args:    args(0, 0, "demo-server"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch o.Generation {
+			case "draft", "2025-11-25", "2026-07-28":
+			default:
+				return usagef("--generation %s: it is draft, 2025-11-25 or 2026-07-28", o.Generation)
+			}
+			return r.deps.DemoServer(cmd.Context(), r.env, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Listen, "listen", "", "serve HTTP on HOST:PORT (port 0 prints the URL chosen)")
+	f.StringVar(&o.Generation, "generation", "2025-11-25", "draft, 2025-11-25 or 2026-07-28")
+	f.IntVar(&o.Tasks, "tasks", 0, "start with this many tasks")
+	f.BoolVar(&o.SSE, "sse", false, "with --listen: the legacy HTTP+SSE transport")
+	f.StringVar(&o.Fault, "fault", "", "a script of faults, for tests")
+	f.Float64Var(&o.Speed, "speed", 1, "how much faster than life the work goes")
+	_ = f.MarkHidden("fault")
+	_ = f.MarkHidden("speed")
+	_ = c.RegisterFlagCompletionFunc("generation", cobra.FixedCompletions([]string{"draft", "2025-11-25", "2026-07-28"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (r *run) loginCmd() *cobra.Command {
+	var noBrowser bool
+	c := &cobra.Command{
+		Use: "login SERVER", Short: "Sign in to a server", Example: "  mcptasks login ci\n  mcptasks login ci --no-browser",
+		Args: args(1, 1, "login SERVER"), ValidArgsFunction: r.completeServers,
+		RunE: func(cmd *cobra.Command, a []string) error {
+			ctx, cancel := r.bound(cmd.Context(), 0)
+			defer cancel()
+			if err := r.deps.Login(ctx, r.env, r.g, a[0], noBrowser); err != nil {
+				return classify(err, a[0])
+			}
+			return r.writeln("Signed in to " + a[0] + ".")
+		},
+	}
+	c.Flags().BoolVar(&noBrowser, "no-browser", false, "show the address and ask for the code (over SSH)")
+	return c
+}
+
+func (r *run) logoutCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "logout SERVER", Short: "Forget a server's sign-in", Example: "  mcptasks logout ci",
+		Args: args(1, 1, "logout SERVER"), ValidArgsFunction: r.completeServers,
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := r.deps.Logout(cmd.Context(), r.g, a[0]); err != nil {
+				return classify(err, a[0])
+			}
+			return r.writeln("Signed out of " + a[0] + ".")
+		},
+	}
+}
+
+func (r *run) configCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "config", Short: "Files looked at, servers found in each, every value and where it came from, where state is kept",
+		Example: "  mcptasks config",
+		Args:    args(0, 0, "config"),
+		RunE: func(*cobra.Command, []string) error {
+			rep, err := r.deps.Configured(r.g)
+			if err != nil {
+				return err
+			}
+			if r.g.Output != "table" {
+				return writeJSON(r.env.Stdout, rep)
+			}
+			rows := [][]string{{"FILE", "CLIENT", "SERVERS"}}
+			for _, f := range rep.Files {
+				what := "not there"
+				switch {
+				case f.Error != "":
+					what = "cannot be read: " + safe.Line(f.Error)
+				case f.Found:
+					what = orElse(safe.Line(strings.Join(f.Servers, ", ")), "no servers in it")
+				}
+				rows = append(rows, []string{f.Path, f.Client, what})
+			}
+			rows = append(rows, []string{}, []string{"SERVER", "STARTS", "TARGET", "FROM"})
+			for _, s := range rep.Servers {
+				starts := "by itself"
+				switch {
+				case s.Disabled != "":
+					starts = "not: " + safe.Line(s.Disabled)
+				case !s.Autostart:
+					starts = "when named"
+				}
+				rows = append(rows, []string{s.Name, starts, safe.Line(s.Target), s.Source})
+			}
+			rows = append(rows, []string{}, []string{"SETTING", "VALUE", "FROM"})
+			for _, v := range rep.Values {
+				rows = append(rows, []string{v.Key, safe.Line(v.Value), v.From})
+			}
+			rows = append(rows, []string{}, []string{"State is kept in " + rep.State})
+			// Each block has columns of its own.
+			return writeBlocks(r.env.Stdout, rows, r.env.Width)
+		},
+	}
+}
+
+func (r *run) completionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "completion SHELL", Short: "Completion for bash, zsh, fish or powershell",
+		Example:   "  mcptasks completion bash >/etc/bash_completion.d/mcptasks",
+		Args:      args(1, 1, "completion bash|zsh|fish|powershell"),
+		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
+		RunE: func(cmd *cobra.Command, a []string) error {
+			root := cmd.Root()
+			switch a[0] {
+			case "bash":
+				return root.GenBashCompletionV2(r.env.Stdout, true)
+			case "zsh":
+				return root.GenZshCompletion(r.env.Stdout)
+			case "fish":
+				return root.GenFishCompletion(r.env.Stdout, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(r.env.Stdout)
+			}
+			return usagef("completion %s: it is bash, zsh, fish or powershell", a[0])
+		},
+	}
+}
+
+func (r *run) versionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Version, commit and Go", Example: "  mcptasks version -o json", Args: args(0, 0, "version"),
+		RunE: func(*cobra.Command, []string) error {
+			v := r.deps.Version
+			if r.g.Output != "table" {
+				return writeJSON(r.env.Stdout, v)
+			}
+			line := "mcptasks " + v.Module
+			if v.Commit != "" {
+				line += "  commit " + v.Commit
+			}
+			return r.writeln(line + "  " + v.Go)
+		},
+	}
+}
+
+func (r *run) keysCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "keys", Hidden: true, Short: "The README's table of keys", Args: args(0, 0, "keys"),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprint(r.env.Stdout, r.deps.Keys())
+			return err
+		},
+	}
+}
+
+func (r *run) tapCmd() *cobra.Command {
+	var o TapOptions
+	var in TapInstallOptions
+	var install, uninstall bool
+	c := &cobra.Command{
+		Use: "tap -- COMMAND ARG… | tap --listen ADDR URL", Short: "Pass an agent's session through and show its tasks",
+		Example: "  mcptasks tap -- npx -y @modelcontextprotocol/server-everything stdio\n  mcptasks tap --listen 127.0.0.1:7070 https://ci.example/mcp",
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if install || uninstall {
+				if len(a) != 2 || install && uninstall {
+					return usagef("it is: mcptasks tap --install FILE SERVER, or --uninstall FILE SERVER")
+				}
+				in.File, in.Server, in.Uninstall = a[0], a[1], uninstall
+				return r.deps.TapInstall(r.env, in)
+			}
+			switch dash := cmd.ArgsLenAtDash(); {
+			case o.Listen != "" && len(a) == 1 && dash < 0:
+				o.URL = a[0]
+			case o.Listen == "" && dash == 0 && len(a) > 0:
+				o.Command = a
+			default:
+				return usagef("it is: mcptasks tap -- COMMAND ARG…, or mcptasks tap --listen ADDR URL")
+			}
+			code, err := r.deps.Tap(cmd.Context(), r.env, r.g, o)
+			if err != nil {
+				return err
+			}
+			r.code = code
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Listen, "listen", "", "stand in front of an HTTP server at this address")
+	f.BoolVar(&o.Passive, "passive", false, "never send anything of our own")
+	f.BoolVar(&o.Answer, "answer", false, "declare elicitation for an agent that does not, and answer in mcptasks")
+	f.StringVar(&o.Name, "name", "", "the server's name in the list")
+	f.BoolVar(&o.Public, "public", false, "with --listen: allow an address that is not loopback")
+	f.BoolVar(&install, "install", false, "print the changed entry of a client's file")
+	f.BoolVar(&uninstall, "uninstall", false, "print the entry as it was before")
+	f.BoolVar(&in.Write, "write", false, "with --install and --uninstall: write the file, keeping a copy")
+	return c
+}
+
+// completeServers offers the servers' names.
+func (r *run) completeServers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if r.flags(cmd) != nil || r.deps.Configured == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	rep, err := r.deps.Configured(r.g)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, s := range rep.Servers {
+		out = append(out, s.Name+"\t"+safe.Line(s.Target))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeTasks offers SERVER/TASKID for what is remembered, without asking a
+// server: a completion must be quick.
+func (r *run) completeTasks(cmd *cobra.Command, a []string, to string) ([]string, cobra.ShellCompDirective) {
+	if r.flags(cmd) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	g := r.g
+	g.Only, g.Headless = []string{}, true
+	if o, err := r.deps.Open(cmd.Context(), g); err == nil {
+		if o.Memory != nil {
+			if events, err := o.Memory.History(cmd.Context(), "", "", "", 500); err == nil {
+				seen := map[string]bool{}
+				for _, e := range events {
+					if name := e.Server + "/" + e.Task.ID; e.Task.ID != "" && !seen[name] && strings.HasPrefix(name, to) {
+						seen[name] = true
+						out = append(out, name)
+					}
+				}
+			}
+		}
+		if o.Close != nil {
+			_ = o.Close()
+		}
+	}
+	if len(out) > 0 {
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	names, d := r.completeServers(cmd, a, to)
+	for i, n := range names {
+		name, _, _ := strings.Cut(n, "\t")
+		names[i] = name + "/"
+	}
+	return names, d | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeTools offers servers, then the chosen server's tools.
+func (r *run) completeTools(cmd *cobra.Command, a []string, to string) ([]string, cobra.ShellCompDirective) {
+	if len(a) != 1 {
+		if len(a) == 0 {
+			return r.completeServers(cmd, a, to)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if r.flags(cmd) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	ctx, cancel := context.WithTimeout(cmd.Context(), usualLimit/10)
+	defer cancel()
+	_ = r.withMonitor(ctx, a[:1], func(ctx context.Context, s *session) error {
+		if _, err := s.need(ctx, a[0]); err != nil {
+			return err
+		}
+		tools, err := s.m.Tools(ctx, a[0])
+		for _, t := range tools {
+			if t.TaskSupport != "forbidden" {
+				out = append(out, safe.Line(t.Name)+"\t"+safe.Line(t.Description))
+			}
+		}
+		return err
+	})
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcptasks/mcp"
+	"mcptasks/taskmodel"
+	"mcptasks/ui/safe"
+)
+
+// Exit codes, as the contract has them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnreachable = 3
+	exitNotFound    = 4
+	exitReadonly    = 5
+	exitInput       = 6
+	exitTimeout     = 7
+	exitInterrupted = 130
+)
+
+// An Error is what a command ends with: a kind that fixes the exit code and a
+// sentence for a person.
+type Error struct {
+	Kind    string
+	Message string
+	Server  string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+var exitOf = map[string]int{
+	"usage": exitUsage, "config": exitUsage, "unreachable": exitUnreachable, "auth": exitUnreachable, "protocol": exitFailed,
+	"not_found": exitNotFound, "readonly": exitReadonly, "input_needed": exitInput, "timeout": exitTimeout, "failed": exitFailed,
+	"interrupted": exitInterrupted,
+}
+
+func usagef(format string, args ...any) error {
+	return &Error{Kind: "usage", Message: fmt.Sprintf(format, args...)}
+}
+
+func failf(kind, server, format string, args ...any) error {
+	return &Error{Kind: kind, Server: server, Message: fmt.Sprintf(format, args...)}
+}
+
+// ErrReadonly marks refusals by --readonly, wherever they are made.
+var ErrReadonly = errors.New("refused: mcptasks runs with --readonly")
+
+// classify gives any error its kind.
+func classify(err error, server string) *Error {
+	var e *Error
+	var rpc *taskmodel.RPCError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, errInterrupted):
+		return &Error{Kind: "interrupted", Message: "interrupted", Server: server}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Kind: "timeout", Message: "the time given by --timeout is over", Server: server}
+	case errors.Is(err, context.Canceled):
+		return &Error{Kind: "interrupted", Message: "interrupted", Server: server}
+	case errors.Is(err, ErrReadonly):
+		return &Error{Kind: "readonly", Message: err.Error(), Server: server}
+	case errors.Is(err, mcp.ErrNotFound):
+		return &Error{Kind: "not_found", Message: err.Error(), Server: server}
+	case errors.Is(err, mcp.ErrAuth):
+		return &Error{Kind: "auth", Message: err.Error(), Server: server}
+	case errors.Is(err, mcp.ErrClosed), errors.Is(err, mcp.ErrSessionLost):
+		return &Error{Kind: "unreachable", Message: err.Error(), Server: server}
+	case errors.As(err, &rpc):
+		return &Error{Kind: "protocol", Message: err.Error(), Server: server}
+	}
+	return &Error{Kind: "failed", Message: err.Error(), Server: server}
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// worse gives the exit code that wins where several apply.
+func worse(a, b int) int {
+	for _, c := range []int{exitInterrupted, exitReadonly, exitUsage, exitUnreachable, exitNotFound, exitInput, exitTimeout, exitFailed} {
+		if a == c || b == c {
+			return c
+		}
+	}
+	return exitOK
+}
+
+// report writes one error in one line on stderr and gives its exit code.
+func (r *run) report(err error, server string) int {
+	e := classify(err, server)
+	if e == nil {
+		return exitOK
+	}
+	if r.g.Output == "json" || r.g.Output == "jsonl" {
+		body := map[string]string{"kind": e.Kind, "message": e.Message}
+		if e.Server != "" {
+			body["server"] = e.Server
+		}
+		if e.Kind == "interrupted" {
+			body["kind"] = "failed"
+		}
+		b, _ := json.Marshal(map[string]any{"error": body})
+		fmt.Fprintln(r.env.Stderr, string(b))
+	} else {
+		msg := safe.Line(e.Message)
+		if e.Server != "" && !strings.Contains(msg, e.Server) {
+			msg = e.Server + ": " + msg
+		}
+		fmt.Fprintln(r.env.Stderr, "mcptasks: "+msg)
+	}
+	return exitOf[e.Kind]
+}

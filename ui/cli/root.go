@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// run is one invocation: its process, what main gave, its flags.
+type run struct {
+	env  Env
+	deps Deps
+	g    Global
+	code int
+}
+
+// Run carries out one command line and gives the exit code. ctx ends when the
+// process is asked to stop.
+func Run(ctx context.Context, env Env, deps Deps) int {
+	if env.Now == nil {
+		env.Now = time.Now
+	}
+	if env.Getenv == nil {
+		env.Getenv = func(string) string { return "" }
+	}
+	r := &run{env: env, deps: deps}
+	root := r.root()
+	root.SetArgs(env.Args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	if err := root.ExecuteContext(ctx); err != nil && err != errSaid {
+		r.code = worse(r.code, r.report(err, ""))
+	}
+	if ctx.Err() != nil {
+		r.code = exitInterrupted
+	}
+	return r.code
+}
+
+// Root gives the command tree without running it, for completions and man pages.
+func Root(env Env, deps Deps) *cobra.Command { return (&run{env: env, deps: deps}).root() }
+
+func (r *run) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mcptasks [SERVER…|URL|-- COMMAND ARG…]",
+		Short: "Watch long-running MCP tasks: live status, questions, cancel, results",
+		Long: "mcptasks connects to MCP servers, lists their tasks, polls them live, shows what a\n" +
+			"server asks for, and lets you answer, cancel and fetch results.\n\n" +
+			"Without a command it opens the terminal UI on all configured servers, or on those named.",
+		Example:       "  mcptasks demo\n  mcptasks -s ci=https://ci.example/mcp\n  mcptasks -- npx -y @modelcontextprotocol/server-everything stdio",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return r.flags(cmd)
+		},
+		RunE:              r.openUI,
+		ValidArgsFunction: r.completeServers,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%s", oneLine(err.Error())) })
+	root.CompletionOptions.DisableDefaultCmd = true
+	f := root.PersistentFlags()
+	f.StringArrayVarP(&r.g.Config, "config", "c", nil, "read this file and no other (repeatable)")
+	f.StringArrayVarP(&r.g.Servers, "server", "s", nil, "NAME=TARGET: a URL or a command line; replaces the search for files (repeatable)")
+	f.StringArrayVar(&r.g.Sets, "set", nil, "NAME.key=value: set a key of a server's entry (repeatable)")
+	f.StringVarP(&r.g.Output, "output", "o", "table", "table, json or jsonl")
+	f.DurationVar(&r.g.Timeout, "timeout", 0, "bound on the whole command (default 30s; none for wait, watch, result, start --wait)")
+	f.StringVar(&r.g.State, "state", "", "folder in which the program remembers")
+	f.BoolVar(&r.g.Readonly, "readonly", false, "refuse all that starts, answers or cancels")
+	f.StringVar(&r.g.Log, "log", "", "write the program's log to this file")
+	f.BoolVar(&r.g.NoColor, "no-color", false, "no colours")
+	f.StringVar(&r.g.OnInput, "on-input", "", "when input is needed: ask, exit, decline, cancel or accept=JSON")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "jsonl"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("on-input", cobra.FixedCompletions([]string{"ask", "exit", "decline", "cancel", "accept="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	root.AddCommand(r.demoCmd(), r.demoServerCmd(), r.serversCmd(), r.toolsCmd(), r.startCmd(), r.lsCmd(), r.getCmd(), r.waitCmd(),
+		r.resultCmd(), r.cancelCmd(), r.answerCmd(), r.watchCmd(), r.addCmd(), r.forgetCmd(), r.historyCmd(), r.tapCmd(), r.loginCmd(), r.logoutCmd(),
+		r.configCmd(), r.completionCmd(), r.versionCmd(), r.keysCmd())
+	return root
+}
+
+// flags fills in variables and defaults: flags win over MCPTASKS_* variables.
+func (r *run) flags(cmd *cobra.Command) error {
+	set := func(flag, variable string) error {
+		v := r.env.Getenv(variable)
+		if v == "" || cmd.Flags().Changed(flag) {
+			return nil
+		}
+		if err := cmd.Flags().Set(flag, v); err != nil {
+			return usagef("%s=%q: %s", variable, v, oneLine(err.Error()))
+		}
+		return nil
+	}
+	r.g.HasLimit = cmd.Flags().Changed("timeout")
+	for flag, variable := range map[string]string{"config": "MCPTASKS_CONFIG", "output": "MCPTASKS_OUTPUT", "timeout": "MCPTASKS_TIMEOUT",
+		"state": "MCPTASKS_STATE", "readonly": "MCPTASKS_READONLY", "log": "MCPTASKS_LOG", "on-input": "MCPTASKS_ON_INPUT"} {
+		if err := set(flag, variable); err != nil {
+			return err
+		}
+	}
+	r.g.HasLimit = r.g.HasLimit || cmd.Flags().Changed("timeout")
+	if r.env.Getenv("NO_COLOR") != "" {
+		r.g.NoColor = true
+	}
+	if !slices.Contains([]string{"table", "json", "jsonl"}, r.g.Output) {
+		bad := r.g.Output
+		r.g.Output = "table"
+		return usagef("-o %s: it is table, json or jsonl", bad)
+	}
+	if r.g.OnInput == "" {
+		r.g.OnInput = "exit"
+		if r.env.StdinTTY && r.env.StdoutTTY {
+			r.g.OnInput = "ask"
+		}
+	}
+	if !slices.Contains([]string{"ask", "exit", "decline", "cancel"}, r.g.OnInput) && !strings.HasPrefix(r.g.OnInput, "accept=") {
+		return usagef("--on-input %s: it is ask, exit, decline, cancel or accept=JSON", r.g.OnInput)
+	}
+	r.g.Purpose = strings.TrimSpace("mcptasks " + strings.TrimPrefix(cmd.CommandPath(), "mcptasks"))
+	return nil
+}
+
+// openUI is the root: the screens, on what the arguments name.
+func (r *run) openUI(cmd *cobra.Command, args []string) error {
+	g := r.g
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash >= 0:
+		if dash > 0 {
+			return usagef("servers and a command after -- do not go together")
+		}
+		if len(args) == 0 {
+			return usagef("no command after --")
+		}
+		g.Command = args
+	case len(args) == 1 && strings.Contains(args[0], "://"):
+		g.Target = args[0]
+	default:
+		g.Only = args
+	}
+	if !r.env.StdinTTY || !r.env.StdoutTTY {
+		if r.deps.UI == nil || !r.env.StdoutTTY {
+			return usagef("the terminal UI needs a terminal; scripts use mcptasks ls, get, watch … (mcptasks --help)")
+		}
+	}
+	o, err := r.deps.Open(cmd.Context(), g)
+	if err != nil {
+		return err
+	}
+	return r.ui(cmd.Context(), g, o)
+}
+
+func (r *run) ui(ctx context.Context, g Global, o *Opened) error {
+	for _, name := range g.Only {
+		if !slices.Contains(o.Names, name) {
+			return usagef("there is no server %q; there are: %s", name, strings.Join(o.Names, ", "))
+		}
+	}
+	err := r.deps.UI(ctx, g, o)
+	if o.Close != nil {
+		_ = o.Close()
+	}
+	return err
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// args checks the number of arguments with a sentence of ours.
+func args(least, most int, form string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, a []string) error {
+		if len(a) < least || most >= 0 && len(a) > most {
+			return usagef("it is: mcptasks %s", form)
+		}
+		return nil
+	}
+}
+
+func (r *run) writeln(s string) error {
+	_, err := fmt.Fprintln(r.env.Stdout, s)
+	return err
+}
