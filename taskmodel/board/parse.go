@@ -1,0 +1,312 @@
+package board
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds on expressions, far beyond what anybody types.
+const (
+	maxFilter = 4096 // bytes
+	maxTerms  = 64
+)
+
+// ParseFilter reads a filter expression (see Filter). Errors are *FilterError.
+func ParseFilter(text string) (*Filter, error) {
+	if len(text) > maxFilter {
+		return nil, &FilterError{Column: 1, Message: fmt.Sprintf("the filter is longer than %d bytes", maxFilter)}
+	}
+	if !utf8.ValidString(text) {
+		return nil, &FilterError{Column: 1, Message: "the filter is no valid text"}
+	}
+	p := &filterParser{text: text}
+	f := &Filter{}
+	for {
+		p.spaces()
+		if p.done() {
+			return f, nil
+		}
+		if len(f.terms) == maxTerms {
+			return nil, p.fail(p.at, "there are more than %d terms", maxTerms)
+		}
+		t, err := p.term()
+		if err != nil {
+			return nil, err
+		}
+		f.terms = append(f.terms, t)
+	}
+}
+
+// MustParseFilter is ParseFilter for expressions in the program's own text.
+func MustParseFilter(text string) *Filter {
+	f, err := ParseFilter(text)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+type filterParser struct {
+	text string
+	at   int
+}
+
+func (p *filterParser) done() bool { return p.at >= len(p.text) }
+
+func (p *filterParser) peek() rune {
+	r, _ := utf8.DecodeRuneInString(p.text[p.at:])
+	return r
+}
+
+func (p *filterParser) next() rune {
+	r, n := utf8.DecodeRuneInString(p.text[p.at:])
+	p.at += n
+	return r
+}
+
+func (p *filterParser) take(r rune) bool {
+	if !p.done() && p.peek() == r {
+		p.next()
+		return true
+	}
+	return false
+}
+
+func (p *filterParser) spaces() {
+	for !p.done() && unicode.IsSpace(p.peek()) {
+		p.next()
+	}
+}
+
+func (p *filterParser) fail(at int, format string, args ...any) error {
+	return &FilterError{Column: utf8.RuneCountInString(p.text[:at]) + 1, Message: fmt.Sprintf(format, args...)}
+}
+
+func (p *filterParser) bangs() (not bool) {
+	for p.take('!') {
+		not = !not
+	}
+	return not
+}
+
+func (p *filterParser) term() (t term, err error) {
+	t.not = p.bangs()
+	start := p.at
+	if name, ok := p.fieldName(); ok {
+		i := slices.Index(fieldNames, strings.ToLower(name))
+		if i <= 0 {
+			return t, p.fail(start, "there is no field %q; the fields are %s (put text with a colon in quotes)",
+				name, strings.Join(fieldNames[1:], ", "))
+		}
+		t.field = field(i)
+		if p.bangs() {
+			t.not = !t.not
+		}
+	}
+	for {
+		a, err := p.alt(t.field)
+		if err != nil {
+			return t, err
+		}
+		t.alts = append(t.alts, a)
+		if !p.take(',') {
+			break
+		}
+	}
+	if !p.done() && !unicode.IsSpace(p.peek()) {
+		return t, p.fail(p.at, "there should be a space here")
+	}
+	return t, nil
+}
+
+// fieldName takes letters that a colon follows, and the colon.
+func (p *filterParser) fieldName() (string, bool) {
+	i := p.at
+	for i < len(p.text) && (lower(p.text[i]) >= 'a' && lower(p.text[i]) <= 'z') {
+		i++
+	}
+	if i == p.at || i >= len(p.text) || p.text[i] != ':' {
+		return "", false
+	}
+	name := p.text[p.at:i]
+	p.at = i + 1
+	return name, true
+}
+
+func (p *filterParser) alt(f field) (alt, error) {
+	start := p.at
+	if p.done() || unicode.IsSpace(p.peek()) || p.peek() == ',' {
+		return alt{}, p.fail(start, "%s", lacksValue(f))
+	}
+	switch {
+	case p.peek() == '"':
+		text, err := p.quoted()
+		if err != nil {
+			return alt{}, err
+		}
+		if text == "" && (f == anyField || f == fieldMsg) {
+			return alt{}, p.fail(start, "there is nothing between the quotes")
+		}
+		if f.clocked() || f == fieldHas {
+			return alt{}, p.fail(start, "%s: takes no quotes", f)
+		}
+		return alt{text: text, fold: strings.ToLower(text), exact: true}, nil
+	case p.peek() == '/' && !f.clocked() && f != fieldHas:
+		return p.regex()
+	}
+	for !p.done() && !unicode.IsSpace(p.peek()) && p.peek() != ',' && p.peek() != '"' {
+		p.next()
+	}
+	text := p.text[start:p.at]
+	switch {
+	case f.clocked():
+		return p.duration(f, start, text)
+	case f == fieldHas:
+		i := slices.Index(hasNames, strings.ToLower(text))
+		if i < 0 {
+			return alt{}, p.fail(start, "has: takes %s", strings.Join(hasNames, ", "))
+		}
+		return alt{text: hasNames[i], has: 1 << i}, nil
+	}
+	return alt{text: text, fold: strings.ToLower(text)}, nil
+}
+
+func lacksValue(f field) string {
+	switch {
+	case f == anyField:
+		return "something to look for is missing here"
+	case f.clocked():
+		return fmt.Sprintf("%s: needs a time, as in %s:>5m", f, f)
+	}
+	return fmt.Sprintf("%s: needs a value", f)
+}
+
+func (p *filterParser) quoted() (string, error) {
+	start := p.at
+	p.next()
+	var b strings.Builder
+	for !p.done() {
+		switch r := p.next(); r {
+		case '"':
+			return b.String(), nil
+		case '\\':
+			if p.done() {
+				return "", p.fail(start, "the quotes are not closed")
+			}
+			b.WriteRune(p.next())
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return "", p.fail(start, "the quotes are not closed")
+}
+
+func (p *filterParser) regex() (alt, error) {
+	start := p.at
+	p.next()
+	var b strings.Builder
+	for !p.done() {
+		switch r := p.next(); {
+		case r == '/':
+			text := b.String()
+			expr := text
+			if text == strings.ToLower(text) {
+				expr = "(?i)" + text
+			}
+			re, err := regexp.Compile(expr)
+			if err != nil {
+				return alt{}, p.fail(start, "not a regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			}
+			if text == "" {
+				return alt{}, p.fail(start, "there is nothing between the slashes")
+			}
+			return alt{text: text, re: re}, nil
+		case r == '\\' && !p.done() && p.peek() == '/':
+			b.WriteRune(p.next())
+		case r == '\\' && !p.done():
+			b.WriteRune(r)
+			b.WriteRune(p.next())
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return alt{}, p.fail(start, "the regular expression lacks its closing /")
+}
+
+func (p *filterParser) duration(f field, start int, text string) (alt, error) {
+	a := alt{op: ">="}
+	rest := text
+	for _, op := range []string{">=", "<=", ">", "<"} {
+		if r, ok := strings.CutPrefix(text, op); ok {
+			a.op, rest = op, r
+			break
+		}
+	}
+	d, ok := parseDuration(strings.ToLower(rest))
+	if !ok {
+		return a, p.fail(start, "%s: takes a time with units s, m, h, d or w, as in %s:>5m or %s:<1h30m", f, f, f)
+	}
+	a.text, a.micro = strings.ToLower(rest), d.Microseconds()
+	return a, nil
+}
+
+// parseDuration reads 90s, 1h30m, 1.5d, 2w.
+func parseDuration(s string) (time.Duration, bool) {
+	var sum float64
+	if s == "" {
+		return 0, false
+	}
+	for s != "" {
+		i := 0
+		for i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] == '.') {
+			i++
+		}
+		n, err := strconv.ParseFloat(s[:i], 64)
+		if err != nil || i == len(s) {
+			return 0, false
+		}
+		unit := time.Second
+		switch {
+		case strings.HasPrefix(s[i:], "ms"):
+			unit = time.Millisecond
+			i++
+		case s[i] == 's':
+		case s[i] == 'm':
+			unit = time.Minute
+		case s[i] == 'h':
+			unit = time.Hour
+		case s[i] == 'd':
+			unit = 24 * time.Hour
+		case s[i] == 'w':
+			unit = 7 * 24 * time.Hour
+		default:
+			return 0, false
+		}
+		sum += n * float64(unit)
+		s = s[i+1:]
+	}
+	if sum > float64(1<<62) {
+		return 0, false
+	}
+	return time.Duration(sum), true
+}
+
+// needsQuotes reports whether bare text would be read as something else.
+func needsQuotes(text string, f field) bool {
+	if text == "" || strings.ContainsAny(text, `,"`) || strings.ContainsFunc(text, unicode.IsSpace) ||
+		text[0] == '!' || text[0] == '/' {
+		return true
+	}
+	if f != anyField {
+		return false
+	}
+	p := &filterParser{text: text}
+	_, ok := p.fieldName()
+	return ok
+}
