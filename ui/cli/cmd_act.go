@@ -127,7 +127,7 @@ func (s *session) arguments(ctx context.Context, server, tool string, pairs []st
 func problemWords(problems []form.Problem) string {
 	out := make([]string, len(problems))
 	for i, p := range problems {
-		out[i] = strings.TrimSpace(orElse(p.Path, "") + " " + p.Message)
+		out[i] = p.String()
 	}
 	return safe.Line(strings.Join(out, "; "))
 }
