@@ -65,7 +65,7 @@ func statusOf(err error) int {
 // which has none, a 404 is something else.
 func (s *session) lostSession(err error) bool {
 	var st *transport.StatusError
-	if s.era == eraModern || !errors.As(err, &st) {
+	if s.modern.Load() || !errors.As(err, &st) {
 		return false
 	}
 	if s.getInfo().Session == "" {
@@ -101,6 +101,20 @@ func soundsUnknown(message string) bool {
 	}
 	return false
 }
+
+// soundsTerminal reports whether the server's words say that a task has ended.
+func soundsTerminal(message string) bool {
+	m := strings.ToLower(message)
+	for _, w := range []string{"terminal", "already", "completed", "finished", "cancelled", "ended"} {
+		if strings.Contains(m, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentionsTask reports whether the server's words are about tasks.
+func mentionsTask(message string) bool { return strings.Contains(strings.ToLower(message), "task") }
 
 // urlElicitation reads error -32042 (2025-11-25 client/elicitation, "URL
 // Elicitation Required Error"); nil when e is not that or names no page.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -37,6 +38,10 @@ var (
 		required: []string{"taskId", "status", "createdAt", "lastUpdatedAt", "ttlMs"},
 	}
 )
+
+// errNoTaskID is readTask's error for a task without an id; the snapshot that
+// comes with it holds everything else.
+var errNoTaskID = errors.New("the task has no taskId")
 
 // maxSpan bounds every duration that is read from the wire, so that no sum of
 // it with a time or a factor overflows.
@@ -143,7 +148,7 @@ func readTask(raw json.RawMessage, names fieldNames) (taskmodel.Snapshot, error)
 		}
 	}
 	if s.ID == "" {
-		return s, fmt.Errorf("the task has no taskId: %s", clip(raw))
+		return s, fmt.Errorf("%w: %s", errNoTaskID, clip(raw))
 	}
 	return s, nil
 }

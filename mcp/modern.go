@@ -26,13 +26,14 @@ const headerVersion = "MCP-Protocol-Version"
 // On a session of another era both come back as they are, so that what is
 // common to the eras (tools/list) can be written once.
 func (s *session) modernParams(params map[string]any, withTasks bool) (map[string]any, map[string]string) {
-	if s.era != eraModern {
+	if !s.modern.Load() {
 		return params, nil
 	}
-	version := s.getInfo().ProtocolVersion
-	if version == "" {
-		version = versionModern
-	}
+	return s.modernRequest(params, withTasks, s.getInfo().ProtocolVersion)
+}
+
+// modernRequest is modernParams for a session whose era is not known yet.
+func (s *session) modernRequest(params map[string]any, withTasks bool, version string) (map[string]any, map[string]string) {
 	meta := map[string]any{}
 	switch m := params["_meta"].(type) {
 	case map[string]any:

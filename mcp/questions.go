@@ -238,13 +238,17 @@ func connectionTag(httpSession string) string {
 func (s *session) questionID(id jsonrpc.ID) string { return s.tag + ":" + id.String() }
 
 // ask puts a request of the server before the person: Handler.Asked now,
-// Request.Reply when session.reply is called with the answer. tool and task
-// say what it belongs to, as far as the metadata or the stream tells.
+// Request.Reply when session.reply is called with the answer. tool is that of
+// the plain call that it came in, "" when that is not known.
 func (s *session) ask(r *jsonrpc.Request, tool string) {
 	rel := relatedTask(r.Params)
 	var key taskmodel.Key
-	if rel.task != "" {
-		key = taskmodel.Key{Server: s.server(), ID: rel.task, Role: taskmodel.Requestor}
+	of := rel.task
+	if of == "" {
+		of = s.calls.task(r.On)
+	}
+	if of != "" {
+		key = taskmodel.Key{Server: s.server(), ID: of, Role: taskmodel.Requestor}
 	}
 	id := s.questionID(r.ID)
 	q := askedQuestion(s.server(), id, plainID(r.ID), r.Method, r.Params, key, time.Now())

@@ -24,8 +24,8 @@ type session struct {
 	opts      Options // Handler and Log are never nil here
 	peer      *jsonrpc.Peer
 	conn      jsonrpc.Conn
-	transport string // stdio | http | sse
-	era       string // modern | legacy
+	transport string      // stdio | http | sse
+	modern    atomic.Bool // the modern era; found by the handshake
 	log       *slog.Logger
 	tag       string // sets this connection's question ids apart from those of earlier ones
 
@@ -36,9 +36,7 @@ type session struct {
 	tools  toolCache
 	tokens tokens
 	asked  questions
-
-	// showsDraft is called when a message can only be the draft's.
-	showsDraft func()
+	calls  calls
 }
 
 // A generation is one of the three systems of tasks on one session.
@@ -61,8 +59,8 @@ type generation interface {
 
 // newSession makes the session of one connection; its peer is set before the
 // connection starts.
-func newSession(o Options, conn jsonrpc.Conn, transport, era string) *session {
-	s := &session{opts: o, conn: conn, transport: transport, era: era, log: o.Log}
+func newSession(o Options, conn jsonrpc.Conn, transport string) *session {
+	s := &session{opts: o, conn: conn, transport: transport, log: o.Log}
 	s.asked.open = make(map[string]*question)
 	s.tag = connectionTag(o.Session)
 	return s

@@ -130,10 +130,12 @@ func (c *Checker) Checked() int {
 
 // A set is the compiled schemas of one generation.
 type set struct {
-	docs     []doc
-	envelop  doc
-	compiled sync.Map // URL to *jsonschema.Schema
-	results  map[string][]string
+	docs    []doc
+	envelop doc
+	results map[string][]string
+
+	mu       sync.Mutex                    // the compiler is for one at a time
+	compiled map[string]*jsonschema.Schema // by URL
 }
 
 type doc struct {
@@ -155,7 +157,7 @@ func schemas(g taskmodel.Generation) (*set, error) {
 	if s := sets[g]; s != nil {
 		return s, nil
 	}
-	s := &set{}
+	s := &set{compiled: map[string]*jsonschema.Schema{}}
 	files := []string{"mcp-2025-11-25.schema.json"}
 	s.results = resultsLegacy
 	if g == taskmodel.GenExtension {
@@ -295,20 +297,22 @@ func (s *set) result(method string, asTask bool, b []byte) error {
 
 func (s *set) validate(d doc, name string, b []byte) error {
 	url := d.url + "#/$defs/" + name
-	sch, ok := s.compiled.Load(url)
-	if !ok {
-		c, err := d.c.Compile(url)
-		if err != nil {
+	s.mu.Lock()
+	sch := s.compiled[url]
+	if sch == nil {
+		var err error
+		if sch, err = d.c.Compile(url); err != nil {
+			s.mu.Unlock()
 			return err
 		}
-		sch = c
-		s.compiled.Store(url, c)
+		s.compiled[url] = sch
 	}
+	s.mu.Unlock()
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
 	if err != nil {
 		return err
 	}
-	if err := sch.(*jsonschema.Schema).Validate(v); err != nil {
+	if err := sch.Validate(v); err != nil {
 		return fmt.Errorf("is no %s: %w", name, err)
 	}
 	return nil
