@@ -1,0 +1,316 @@
+package demo
+
+import (
+	"container/heap"
+	crand "crypto/rand"
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The engine runs jobs. It is one state machine behind one mutex: what happens
+// in time is a queue ordered by when and by which was put first, and a single
+// timer for its head, so that the same seed and the same calls give the same
+// run. It knows nothing of any wire.
+//
+// Listeners are called with the mutex held, in the order of what happened;
+// they only queue and never call back into the engine.
+type engine struct {
+	mu     sync.Mutex
+	clock  func() time.Time
+	after  func(time.Duration, func()) func() bool
+	speed  float64
+	rules  rules
+	seed   uint64
+	idRand *rand.ChaCha8
+
+	check   *checker
+	jobs    map[string]*job
+	order   []*job // by seq, without the deleted ones
+	seq     int
+	expired map[string]bool // ids that a TTL removed, the latest only
+	buried  []string
+
+	queue  agenda
+	queued int
+	stop   func() bool
+	armed  time.Time
+	now    time.Time // while the queue runs: the due time of what runs
+	closed bool
+
+	ended func(j *job) // told of each end, with the mutex held; nil: nobody
+
+	listeners map[int]func(event)
+	nextOwner int
+}
+
+// rules are the points in which the generations' engines differ.
+type rules struct {
+	first       status // the status a task begins with
+	ttlFromEnd  bool   // keepAlive counts from the end of the task
+	errorFails  bool   // a tool's isError ends the task as failed
+	cooperative bool   // cancel may take its time, or come too late
+}
+
+const (
+	maxTTL        = 24 * time.Hour
+	minTTL        = time.Second
+	maxUnfinished = 2000 // tasks that a client may have unfinished
+	unlimited     = time.Duration(-1)
+	remembered    = 1000 // expired ids
+)
+
+func newEngine(o Options, r rules) *engine {
+	e := &engine{
+		clock: o.Now, after: o.AfterFunc, speed: o.Speed, rules: r, seed: o.Seed,
+		check: &checker{}, jobs: map[string]*job{}, expired: map[string]bool{}, listeners: map[int]func(event){},
+	}
+	if e.clock == nil {
+		e.clock = time.Now
+	}
+	if e.after == nil {
+		e.after = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
+	}
+	if e.speed <= 0 {
+		e.speed = 1
+	}
+	var key [32]byte
+	if e.seed == 0 {
+		// Ids are the only thing between a stranger and a task, so without a
+		// seed they come from the system's generator.
+		_, _ = crand.Read(key[:])
+		e.seed = binary.LittleEndian.Uint64(key[:8])
+	} else {
+		binary.LittleEndian.PutUint64(key[:8], e.seed)
+	}
+	e.idRand = rand.NewChaCha8(key)
+	return e
+}
+
+// time is the engine's present.
+func (e *engine) time() time.Time {
+	if !e.now.IsZero() {
+		return e.now
+	}
+	return e.clock()
+}
+
+// scaled is a duration of work at the engine's speed.
+func (e *engine) scaled(d time.Duration) time.Duration {
+	if d <= 0 || e.speed == 1 {
+		return d
+	}
+	return time.Duration(float64(d) / e.speed)
+}
+
+func (e *engine) newID() string {
+	var u uuid.UUID
+	_, _ = e.idRand.Read(u[:])
+	u[6] = u[6]&0x0f | 0x40
+	u[8] = u[8]&0x3f | 0x80
+	return u.String()
+}
+
+// at puts f on the agenda. The mutex is held, now and when f is called.
+func (e *engine) at(due time.Time, f func()) {
+	e.queued++
+	heap.Push(&e.queue, entry{due: due, n: e.queued, f: f})
+	if e.now.IsZero() {
+		e.arm()
+	}
+}
+
+func (e *engine) arm() {
+	if e.closed || len(e.queue) == 0 {
+		return
+	}
+	due := e.queue[0].due
+	if e.stop != nil {
+		if e.armed.Equal(due) {
+			return
+		}
+		e.stop()
+	}
+	e.armed = due
+	e.stop = e.after(max(due.Sub(e.clock()), 0), func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		// A clock that stands still must not keep a timer that has run out
+		// from having its effect.
+		limit := e.clock()
+		if limit.Before(due) {
+			limit = due
+		}
+		e.run(limit)
+	})
+}
+
+// run does what is due up to limit.
+func (e *engine) run(limit time.Time) {
+	if e.closed {
+		return
+	}
+	for len(e.queue) > 0 && !e.queue[0].due.After(limit) {
+		it := heap.Pop(&e.queue).(entry)
+		e.now = it.due
+		it.f()
+	}
+	e.now = time.Time{}
+	e.stop = nil
+	e.arm()
+}
+
+// close stops all work. Nothing is told to anybody.
+func (e *engine) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.stop != nil {
+		e.stop()
+	}
+	e.queue = nil
+	e.listeners = map[int]func(event){}
+}
+
+// listen registers a listener and returns its number, which is also the owner
+// number of the tasks that it starts.
+func (e *engine) listen(f func(event)) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.nextOwner++
+	e.listeners[e.nextOwner] = f
+	return e.nextOwner
+}
+
+// leave removes a listener. Questions that it had taken are free again and
+// offered to the others; its plain calls end.
+func (e *engine) leave(owner int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.listeners, owner)
+	for _, j := range append([]*job(nil), e.order...) {
+		if j.hidden && j.owner == owner && !j.status.terminal() {
+			e.end(j, outcome{status: cancelled})
+			continue
+		}
+		for _, q := range j.questions {
+			if q.claimed == owner {
+				q.claimed = 0
+				e.tell(event{kind: asked, job: j, question: q})
+			}
+		}
+	}
+}
+
+func (e *engine) tell(ev event) {
+	for n := 1; n <= e.nextOwner; n++ {
+		if f := e.listeners[n]; f != nil {
+			f(ev)
+		}
+	}
+}
+
+// with calls f with the job of this id, nil when there is none, under the mutex.
+func (e *engine) with(id string, f func(j *job)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	j := e.jobs[id]
+	if j != nil && j.hidden {
+		j = nil
+	}
+	f(j)
+}
+
+// wasExpired reports whether this id is one that its TTL removed.
+func (e *engine) wasExpired(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.expired[id]
+}
+
+// page calls f for up to n visible jobs, newest first, beginning below seq
+// (0: at the newest). next is the seq to go on with, 0 at the end.
+func (e *engine) page(below, n int, f func(j *job)) (next int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var last *job
+	for i := len(e.order) - 1; i >= 0; i-- {
+		j := e.order[i]
+		if j.hidden || below > 0 && j.seq >= below {
+			continue
+		}
+		if n == 0 {
+			return last.seq
+		}
+		f(j)
+		last = j
+		n--
+	}
+	return 0
+}
+
+// remove deletes a job.
+func (e *engine) remove(j *job, byTTL bool) {
+	if e.jobs[j.id] != j {
+		return
+	}
+	e.withdraw(j, "the task was deleted")
+	delete(e.jobs, j.id)
+	for i, have := range e.order {
+		if have == j {
+			e.order = append(e.order[:i], e.order[i+1:]...)
+			break
+		}
+	}
+	j.epoch++
+	j.deleted = true
+	if byTTL {
+		e.expired[j.id] = true
+		e.buried = append(e.buried, j.id)
+		if len(e.buried) > remembered {
+			delete(e.expired, e.buried[0])
+			e.buried = e.buried[1:]
+		}
+	}
+	e.tell(event{kind: removed, job: j})
+}
+
+// expireAt arranges a job's deletion.
+func (e *engine) expireAt(j *job, due time.Time) {
+	j.expiry++
+	n := j.expiry
+	e.at(due, func() {
+		if j.expiry == n {
+			e.remove(j, true)
+		}
+	})
+}
+
+// An entry of the agenda.
+type entry struct {
+	due time.Time
+	n   int
+	f   func()
+}
+
+type agenda []entry
+
+func (a agenda) Len() int      { return len(a) }
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a agenda) Less(i, j int) bool {
+	if !a[i].due.Equal(a[j].due) {
+		return a[i].due.Before(a[j].due)
+	}
+	return a[i].n < a[j].n
+}
+func (a *agenda) Push(x any) { *a = append(*a, x.(entry)) }
+func (a *agenda) Pop() any {
+	old := *a
+	it := old[len(old)-1]
+	old[len(old)-1] = entry{}
+	*a = old[:len(old)-1]
+	return it
+}

@@ -1,0 +1,6 @@
+package demo
+
+type legacyHTTP struct{}
+
+func newLegacyHTTP(*Server) *legacyHTTP { return &legacyHTTP{} }
+func (*legacyHTTP) close()              {}
