@@ -53,6 +53,9 @@ func (d *draft) Start(ctx context.Context, c StartCall) (Started, error) {
 	if c.Plain {
 		return d.plain(ctx, c)
 	}
+	if can := d.s.getInfo().Can; !can.Start {
+		return Started{}, d.s.unsupported(doing("tools/call", c.Tool), "it cannot run as a task: "+can.StartWhy)
+	}
 	id := c.TaskID
 	if id == "" {
 		id = uuid.NewString()

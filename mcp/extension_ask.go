@@ -102,7 +102,7 @@ func (x *extension) file(snap *taskmodel.Snapshot, sent time.Time) {
 		snap.Questions = append(snap.Questions, k.q)
 		return true
 	})
-	if snap.Questions == nil && (snap.Status == taskmodel.InputRequired || requests != nil) {
+	if snap.Questions == nil && requests != nil {
 		snap.Questions = []taskmodel.Question{}
 	}
 	for key, k := range t.keys {

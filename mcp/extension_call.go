@@ -30,6 +30,9 @@ const (
 // asks something on the way, Start waits for the answers, which come by
 // answer, as long as ctx lasts.
 func (x *extension) Start(ctx context.Context, c StartCall) (Started, error) {
+	if can := x.s.getInfo().Can; !c.Plain && !can.Start {
+		return Started{}, x.s.unsupported(doing("tools/call", c.Tool), "it cannot run as a task: "+can.StartWhy)
+	}
 	args := c.Args
 	if len(args) == 0 {
 		args = json.RawMessage("{}")

@@ -1,11 +1,12 @@
 package mcp
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
+
+	"mcptasks/mcp/transport"
 )
 
 // This file mirrors tool arguments into HTTP fields (2026-07-28
@@ -138,7 +139,7 @@ func mirrorArguments(headers []paramHeader, args json.RawMessage) map[string]str
 		if out == nil {
 			out = make(map[string]string)
 		}
-		out[headerParam+h.name] = headerValue(s)
+		out[headerParam+h.name] = transport.EncodeHeader(s)
 	}
 	return out
 }
@@ -164,20 +165,6 @@ func mirrorValue(v json.RawMessage) (string, bool) {
 		}
 	}
 	return lit, true
-}
-
-// headerValue encodes text for an HTTP field ("Value Encoding"): as it is when
-// it is plain ASCII without blanks at its ends, else as a Base64 sentinel. A
-// text that looks like a sentinel is encoded too.
-func headerValue(s string) string {
-	plain := s == strings.Trim(s, " \t")
-	for i := 0; plain && i < len(s); i++ {
-		plain = s[i] == '\t' || s[i] >= 0x20 && s[i] < 0x7f
-	}
-	if plain && !(strings.HasPrefix(s, "=?base64?") && strings.HasSuffix(s, "?=")) {
-		return s
-	}
-	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
 }
 
 // isToken reports whether s is an HTTP field name (RFC 9110, 5.1).
