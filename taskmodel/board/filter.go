@@ -86,6 +86,7 @@ type term struct {
 type alt struct {
 	text  string // as it was written
 	fold  string // in lower case
+	lower bool   // re is to be applied to text in lower case
 	exact bool   // quoted
 	re    *regexp.Regexp
 	op    string // age, ttl: > < >= <=
@@ -104,6 +105,16 @@ type Subject struct {
 
 	born, expires int64 // microseconds, 0: none
 	has           hasBits
+
+	head *head            // of a row: what it says of regular expressions
+	memo map[verdict]bool // is remembered here
+}
+
+// A verdict is the key of what a regular expression said of a head's words;
+// there are few heads for many rows.
+type verdict struct {
+	alt  *alt
+	head *head
 }
 
 func subjectOf(t *taskmodel.Task) Subject {
@@ -185,18 +196,30 @@ func (f *Filter) Next(now time.Time) time.Time {
 }
 
 // A matcher is a filter at an instant.
+// It belongs to one goroutine.
 type matcher struct {
-	f   *Filter
-	now int64
+	f    *Filter
+	now  int64
+	memo map[verdict]bool
 }
 
-func (f *Filter) matcher(now time.Time) matcher { return matcher{f, now.UnixMicro()} }
+func (f *Filter) matcher(now time.Time) matcher {
+	m := matcher{f: f, now: now.UnixMicro()}
+	if !f.Empty() {
+		m.memo = map[verdict]bool{}
+	}
+	return m
+}
 
 func (m matcher) row(r *row) bool {
 	if m.f.Empty() {
 		return true
 	}
+	if len(m.memo) > 4*maxHeads {
+		clear(m.memo)
+	}
 	s := subjectOfRow(r)
+	s.head, s.memo = r.head, m.memo
 	return m.f.match(&s, m.now)
 }
 
@@ -221,8 +244,7 @@ func (a *alt) match(f field, s *Subject, now int64) bool {
 	switch f {
 	case anyField:
 		if a.re != nil {
-			return a.re.MatchString(s.Tool) || a.re.MatchString(s.Message) || a.re.MatchString(s.ID) ||
-				a.re.MatchString(s.Server) || a.re.MatchString(string(s.Status))
+			return a.matchHead(s) || a.search(s.Message) || a.search(s.ID)
 		}
 		return fuzzy(s.Tool, a.fold) || fuzzy(s.Server, a.fold) || fuzzy(string(s.Status), a.fold) ||
 			fuzzyWord(s.Message, a.fold) || fuzzyWord(s.ID, a.fold)
@@ -238,7 +260,7 @@ func (a *alt) match(f field, s *Subject, now int64) bool {
 		if a.re == nil {
 			return containsFold(s.Message, a.fold)
 		}
-		return a.re.MatchString(s.Message)
+		return a.search(s.Message)
 	case fieldGen:
 		return a.begins(string(s.Generation)) || a.begins(genAlias(s.Generation))
 	case fieldStanding:
@@ -257,6 +279,28 @@ func (a *alt) match(f field, s *Subject, now int64) bool {
 	return false
 }
 
+// search applies the regular expression. Without regard to case it is applied
+// to the text in lower case where that is the same: several times faster.
+func (a *alt) search(s string) bool {
+	if a.lower {
+		s = strings.ToLower(s)
+	}
+	return a.re.MatchString(s)
+}
+
+func (a *alt) matchHead(s *Subject) bool {
+	if s.memo != nil {
+		if hit, ok := s.memo[verdict{a, s.head}]; ok {
+			return hit
+		}
+	}
+	hit := a.search(s.Tool) || a.search(s.Server) || a.search(string(s.Status))
+	if s.memo != nil {
+		s.memo[verdict{a, s.head}] = hit
+	}
+	return hit
+}
+
 func genAlias(g taskmodel.Generation) string {
 	switch g {
 	case taskmodel.GenCore:
@@ -270,7 +314,7 @@ func genAlias(g taskmodel.Generation) string {
 func (a *alt) begins(s string) bool {
 	switch {
 	case a.re != nil:
-		return a.re.MatchString(s)
+		return a.search(s)
 	case a.exact:
 		return s == a.text
 	}
@@ -280,7 +324,7 @@ func (a *alt) begins(s string) bool {
 func (a *alt) within(s string) bool {
 	switch {
 	case a.re != nil:
-		return a.re.MatchString(s)
+		return a.search(s)
 	case a.exact:
 		return s == a.text
 	}

@@ -41,6 +41,7 @@ func TestFilter(t *testing.T) {
 		// regular expressions
 		{"/v\\d+\\.\\d+/", true}, {"/^approve/", true}, {"/^Approve/", true}, {"/^APProve/", false}, {"/^deploy_|^x/", true},
 		{`/rollout\s+of/`, true}, {`/a\/b/`, false}, {"msg:/prod\\?/", true}, {"tool:/^deploy/", true}, {"status:/^work/", false},
+		{"/[a-z]pprove/", true}, {"/^[[:upper:]]pp/", true}, {`/^\x41pp/`, true}, {"/[^a-z]v2/", true}, {`/^[@-_]pp/`, true},
 		// not
 		{"!deploy", false}, {"!nope", true}, {"!!deploy", true}, {"!/^approve/", false}, {"!status:input", false},
 		{"status:!completed", true}, {"status:!completed,input_required", false}, {"!status:!input", true},

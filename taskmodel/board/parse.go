@@ -3,6 +3,7 @@ package board
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,9 +216,11 @@ func (p *filterParser) regex() (alt, error) {
 		switch r := p.next(); {
 		case r == '/':
 			text := b.String()
-			expr := text
+			expr, low := text, false
 			if text == strings.ToLower(text) {
-				expr = "(?i)" + text
+				if low = lowers(text); !low {
+					expr = "(?i)" + text
+				}
 			}
 			re, err := regexp.Compile(expr)
 			if err != nil {
@@ -226,7 +229,7 @@ func (p *filterParser) regex() (alt, error) {
 			if text == "" {
 				return alt{}, p.fail(start, "there is nothing between the slashes")
 			}
-			return alt{text: text, re: re}, nil
+			return alt{text: text, re: re, lower: low}, nil
 		case r == '\\' && !p.done() && p.peek() == '/':
 			b.WriteRune(p.next())
 		case r == '\\' && !p.done():
@@ -237,6 +240,45 @@ func (p *filterParser) regex() (alt, error) {
 		}
 	}
 	return alt{}, p.fail(start, "the regular expression lacks its closing /")
+}
+
+// lowers reports whether the expression finds in a text in lower case what it
+// finds in the text itself without regard to case: it must not ask for capitals
+// by a range, a class or an escape.
+func lowers(expr string) bool {
+	re, err := syntax.Parse(expr, syntax.Perl)
+	return err == nil && noCapitals(re)
+}
+
+func noCapitals(re *syntax.Regexp) bool {
+	has := func(c rune) bool {
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			if re.Rune[i] <= c && c <= re.Rune[i+1] {
+				return true
+			}
+		}
+		return false
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		for _, c := range re.Rune {
+			if unicode.ToLower(c) != c || re.Flags&syntax.FoldCase != 0 {
+				return false
+			}
+		}
+	case syntax.OpCharClass:
+		for c := 'A'; c <= 'Z'; c++ {
+			if has(c) != has(c+'a'-'A') {
+				return false
+			}
+		}
+	}
+	for _, sub := range re.Sub {
+		if !noCapitals(sub) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *filterParser) duration(f field, start int, text string) (alt, error) {
