@@ -1,0 +1,134 @@
+package setup
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"mcptasks/mcp/config"
+	"mcptasks/mcp/monitor"
+	"mcptasks/mcp/transport"
+	"mcptasks/taskmodel"
+)
+
+// Options are what all servers share.
+type Options struct {
+	Log        *slog.Logger
+	MaxMessage int64 // bytes; 0 is the transports' default
+	Cwd        string
+	// Auth makes the sign-in of an HTTP server; nil: none.
+	Auth func(s config.Server, client *http.Client) transport.Authorizer
+}
+
+// Specs makes the monitor's specification of each server, in order.
+func Specs(servers []config.Server, o Options) []monitor.ServerSpec {
+	out := make([]monitor.ServerSpec, len(servers))
+	for i, s := range servers {
+		out[i] = Spec(s, o)
+	}
+	return out
+}
+
+// Spec makes one. A server that cannot work is Disabled, with the reason.
+func Spec(s config.Server, o Options) monitor.ServerSpec {
+	e := s.Entry
+	spec := monitor.ServerSpec{
+		Name: s.Name, Target: s.Target(), Source: s.Source, Autostart: s.Autostart(), Disabled: s.Disabled,
+		Era: era(s), Generation: generation(e.Generation), PollMin: time.Duration(e.PollMin), Keep: s.Keep,
+		Roots: roots(e.Roots, o.Cwd), SamplingCommand: e.SamplingCommand,
+	}
+	if spec.Disabled == "" && len(s.Inputs) > 0 {
+		spec.Disabled = fmt.Sprintf("it asks for %s, which was not given", s.Inputs[0].ID)
+	}
+	if e.Insecure {
+		spec.Warning = "the server's certificate is not checked (insecure = true)"
+	}
+	if s.Stdio() {
+		spec.Dialer = &transport.Stdio{Command: e.Command, Args: e.Args, Env: environ(e.Env), Dir: e.Cwd, Log: o.Log, MaxMessage: o.MaxMessage}
+		return spec
+	}
+	h := &transport.HTTP{
+		URL: e.URL, Header: header(e.Headers), Log: o.Log, MaxMessage: o.MaxMessage,
+		TLS: transport.TLS{CAFile: e.CAFile, ClientCert: e.ClientCert, ClientKey: e.ClientKey, Insecure: e.Insecure},
+	}
+	if o.Auth != nil && spec.Disabled == "" {
+		h.Auth = o.Auth(s, h.Client)
+	}
+	spec.Dialer = h
+	return spec
+}
+
+// era forces the era where the configuration does: a file's own word, the
+// transport sse, or a generation that only one era has.
+func era(s config.Server) string {
+	switch {
+	case s.Entry.Transport == "sse":
+		return "sse"
+	case s.Era != "":
+		return s.Era
+	}
+	switch s.Entry.Generation {
+	case string(taskmodel.GenExtension):
+		return "modern"
+	case string(taskmodel.GenCore), string(taskmodel.GenDraft):
+		return "legacy"
+	}
+	return ""
+}
+
+func generation(word string) taskmodel.Generation {
+	if word == "auto" {
+		return ""
+	}
+	return taskmodel.Generation(word)
+}
+
+func header(in map[string]string) http.Header {
+	h := http.Header{}
+	for k, v := range in {
+		h.Set(k, v)
+	}
+	return h
+}
+
+// environ is our own environment with the entry's values over it.
+func environ(in map[string]string) []string {
+	env := os.Environ()
+	for k, v := range in {
+		env = append(env, k+"="+v)
+	}
+	return env
+}
+
+// roots makes file URIs of folders; the default is the folder at hand.
+func roots(in []string, cwd string) []string {
+	if in == nil && cwd != "" {
+		in = []string{cwd}
+	}
+	out := make([]string, 0, len(in))
+	for _, r := range in {
+		if strings.Contains(r, "://") {
+			out = append(out, r)
+			continue
+		}
+		if !filepath.IsAbs(r) {
+			r = filepath.Join(cwd, r)
+		}
+		out = append(out, fileURI(r))
+	}
+	return out
+}
+
+func fileURI(path string) string {
+	path = filepath.ToSlash(path)
+	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
