@@ -142,6 +142,16 @@ func (c *Client) PID() int {
 	return 0
 }
 
+// Push says how the stream for unasked messages fares that Streamable HTTP has
+// beside the answers: "open", "waiting" (it broke and is tried again), "none"
+// with the reason, or "" where there is nothing of the kind.
+func (c *Client) Push() (state, why string) {
+	if p, ok := c.s.conn.(interface{ Push() (string, string) }); ok {
+		return p.Push()
+	}
+	return "", ""
+}
+
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.s.peer.Done() }
 
@@ -161,9 +171,7 @@ func (c *Client) Close(ctx context.Context, endSession bool) error {
 	if g := c.gen.get(); g != nil {
 		g.close(ctx)
 	}
-	if k, ok := c.s.conn.(interface{ KeepSession(keep bool) }); ok {
-		k.KeepSession(!endSession)
-	}
+	keepSession(c.s.conn, !endSession)
 	if err := c.s.peer.Close(ctx); err != nil {
 		return c.s.wrap("closing the connection", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"mcptasks/mcp/jsonrpc"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 )
 
@@ -57,6 +59,11 @@ func (h *handshake) introduced(s *session, b json.RawMessage) {
 	}
 	if session != "" {
 		s.tag = connectionTag(session)
+	}
+	if c, ok := s.conn.(interface{ SetVersion(string) }); ok {
+		// MCP-Protocol-Version on every later request (basic/transports,
+		// "Protocol Version Header").
+		c.SetVersion(stringAt(b, "protocolVersion"))
 	}
 	s.setInfo(func(i *Info) {
 		i.Era, i.ProtocolVersion = eraLegacy, stringAt(b, "protocolVersion")
@@ -142,10 +149,17 @@ func (h *handshake) older(ctx context.Context, s *session) taskmodel.Generation 
 // resume takes up an earlier HTTP session: no initialize, but a ping, so that
 // a session that is not known any more is found out here (ErrSessionLost).
 func (h *handshake) resume(ctx context.Context) (*session, error) {
+	if d, ok := h.o.Dialer.(*transport.HTTP); ok {
+		// The dialer of the configuration knows of no session.
+		again := *d
+		again.Session, again.Version = h.o.Session, h.o.Version
+		h.o.Dialer = &again
+	}
 	s, err := h.open(ctx, eraLegacy)
 	if err != nil {
 		return nil, err
 	}
+	keepSession(s.conn, true) // a failure here must not end it
 	h.introduced(s, h.o.SessionInit)
 	s.setInfo(func(i *Info) {
 		i.Session = h.o.Session
@@ -157,4 +171,12 @@ func (h *handshake) resume(ctx context.Context) (*session, error) {
 		return h.orClose(s, err)
 	}
 	return h.orClose(s, h.generation(ctx, s))
+}
+
+// keepSession says whether closing the connection leaves its HTTP session
+// alive on the server; other connections have none.
+func keepSession(c jsonrpc.Conn, keep bool) {
+	if k, ok := c.(interface{ KeepSession(bool) }); ok {
+		k.KeepSession(keep)
+	}
 }
