@@ -11,6 +11,7 @@ import (
 
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/form"
+	"mcptasks/ui/resultview/blocks"
 	"mcptasks/ui/safe"
 )
 
@@ -117,12 +118,14 @@ func (t *terminal) askSampling(q taskmodel.Question, ans taskmodel.Answer) (task
 		t.say("system     %s", safe.Text(p.SystemPrompt))
 	}
 	for _, m := range p.Messages {
-		var c block
-		words := safe.Line(string(m.Content))
-		if json.Unmarshal(m.Content, &c) == nil {
-			words = blockText(c)
+		// A message's content is one block or a list of them, as a result's is.
+		content := m.Content
+		if !strings.HasPrefix(strings.TrimSpace(string(content)), "[") {
+			content = json.RawMessage("[" + string(content) + "]")
 		}
-		t.say("%-9s  %s", safe.Line(m.Role), words)
+		for _, c := range blocks.Read(json.RawMessage(`{"content":` + string(content) + "}")).Blocks {
+			t.say("%-9s  %s", safe.Line(m.Role), blockText(c))
+		}
 	}
 	t.say("\nWrite the completion (at most %d tokens); a line with only a dot ends it.", p.MaxTokens)
 	var lines []string

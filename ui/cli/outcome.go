@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcptasks/taskmodel"
+	"mcptasks/ui/resultview/blocks"
 	"mcptasks/ui/safe"
 )
 
@@ -18,7 +19,7 @@ func (s *session) printOutcome(k taskmodel.Key, server string, o taskmodel.Outco
 		fmt.Fprintln(s.env.Stderr, "mcptasks: "+safe.Line(o.Note))
 	}
 	if o.TooLarge > 0 {
-		return failf("failed", server, "the result has %d bytes, more than is kept here: mcptasks result %s --save DIR fetches it to files", o.TooLarge, k)
+		return failf("failed", server, "the result has %s, more than is kept here: mcptasks result %s --save DIR fetches it to files", blocks.Bytes(o.TooLarge), k)
 	}
 	if s.g.Output != "table" {
 		j := shapeOutcome(k, server, o)
@@ -31,16 +32,26 @@ func (s *session) printOutcome(k taskmodel.Key, server string, o taskmodel.Outco
 	return writeOutcome(s.env.Stdout, o)
 }
 
-// A block is one content block, as much of it as its line needs.
-type block struct {
-	Type     string          `json:"type"`
-	Text     string          `json:"text"`
-	Data     string          `json:"data"`
-	MimeType string          `json:"mimeType"`
-	URI      string          `json:"uri"`
-	Name     string          `json:"name"`
-	Size     *int64          `json:"size"`
-	Resource json.RawMessage `json:"resource"`
+// save writes every content block of a result to a file of its own and names
+// the files.
+func (s *session) save(k taskmodel.Key, o taskmodel.Outcome, dir string) error {
+	if o.Err != nil {
+		return s.printOutcome(k, k.Server, o, false)
+	}
+	paths, err := blocks.Read(o.Result).Save(dir)
+	if s.g.Output != "table" {
+		if err == nil {
+			return writeJSON(s.env.Stdout, map[string]any{"server": k.Server, "taskId": k.ID, "files": paths})
+		}
+	} else {
+		for _, p := range paths {
+			fmt.Fprintln(s.env.Stdout, p)
+		}
+	}
+	if err != nil {
+		return failf("failed", k.Server, "%v", err)
+	}
+	return nil
 }
 
 func writeOutcome(w io.Writer, o taskmodel.Outcome) error {
@@ -48,24 +59,16 @@ func writeOutcome(w io.Writer, o taskmodel.Outcome) error {
 		_, err := fmt.Fprintf(w, "error %d: %s\n", o.Err.Code, strings.TrimRight(safe.Text(o.Err.Message), "\n"))
 		return err
 	}
-	var r struct {
-		Content    *[]block        `json:"content"`
-		Structured json.RawMessage `json:"structuredContent"`
-		IsError    bool            `json:"isError"`
-	}
-	if json.Unmarshal(o.Result, &r) != nil || r.Content == nil && r.Structured == nil {
-		// No tool result: shown raw, and said so by the caller's note.
-		_, err := fmt.Fprintln(w, indent(o.Result))
-		return err
-	}
+	r := blocks.Read(o.Result)
 	var b strings.Builder
-	if r.IsError {
+	switch {
+	case r.Odd != "":
+		b.WriteString(r.Odd + "\n" + indent(o.Result) + "\n")
+	case r.IsError:
 		b.WriteString("The tool reported an error:\n")
 	}
-	if r.Content != nil {
-		for _, c := range *r.Content {
-			b.WriteString(blockText(c) + "\n")
-		}
+	for _, c := range r.Blocks {
+		b.WriteString(blockText(c) + "\n")
 	}
 	if r.Structured != nil {
 		b.WriteString(indent(r.Structured) + "\n")
@@ -74,38 +77,16 @@ func writeOutcome(w io.Writer, o taskmodel.Outcome) error {
 	return err
 }
 
-func blockText(c block) string {
-	switch c.Type {
-	case "text":
-		return strings.TrimRight(safe.Text(c.Text), "\n")
-	case "image", "audio":
-		return fmt.Sprintf("[%s %s, %s]", c.Type, safe.Line(c.MimeType), bytesWords(int64(len(c.Data))*3/4))
-	case "resource_link":
-		size := ""
-		if c.Size != nil {
-			size = ", " + bytesWords(*c.Size)
-		}
-		return fmt.Sprintf("[link %s %s%s]", safe.Line(c.Name), safe.Line(c.URI), size)
-	case "resource":
-		var res struct {
-			URI, MimeType, Text, Blob string
-		}
-		if json.Unmarshal(c.Resource, &res) == nil && res.Text != "" {
-			return fmt.Sprintf("[resource %s]\n%s", safe.Line(res.URI), strings.TrimRight(safe.Text(res.Text), "\n"))
-		}
-		return fmt.Sprintf("[resource %s %s, %s]", safe.Line(res.URI), safe.Line(res.MimeType), bytesWords(int64(len(res.Blob))*3/4))
+// blockText is a block's text, or one line about a block of another kind.
+func blockText(b blocks.Block) string {
+	if b.Type == "text" {
+		return strings.TrimRight(safe.Text(b.Text), "\n")
 	}
-	return fmt.Sprintf("[%s]", orElse(safe.Line(c.Type), "a block without a type"))
-}
-
-func bytesWords(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 1e6:
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	line := "[" + safe.Line(b.Line()) + "]"
+	if b.HasText() {
+		line += "\n" + strings.TrimRight(safe.Text(b.Text), "\n")
 	}
-	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	return line
 }
 
 // indent shows JSON over several lines with control bytes taken out.
