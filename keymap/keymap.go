@@ -23,6 +23,7 @@ const (
 	Form   // a question's or a tool's form: letters are typed
 	Prompt // one line of text: filter, command, tool search
 	Dialog // a confirmation
+	Visit  // a question that wants an address visited: letters are commands
 
 	// Screens are those in which letters are commands.
 	Screens = List | Detail | Result | Servers | Wire | Inbox | Help
@@ -33,7 +34,7 @@ var contextNames = []struct {
 	name string
 }{
 	{List, "tasks"}, {Detail, "detail"}, {Result, "result"}, {Servers, "servers"}, {Wire, "wire"},
-	{Inbox, "inbox"}, {Help, "help"}, {Form, "form"}, {Prompt, "text line"}, {Dialog, "dialog"},
+	{Inbox, "inbox"}, {Help, "help"}, {Form, "form"}, {Prompt, "text line"}, {Dialog, "dialog"}, {Visit, "address"},
 }
 
 // String names the places, as the help and the README do.
@@ -118,7 +119,7 @@ type Map struct {
 	Search, NextMatch, PrevMatch, Wrap, Fold, FoldAll, Pager, Editor, OpenFile, Follow Binding
 
 	// Forms.
-	FormNext, FormPrev, FormSend, FormDecline, FormCancel, FormAside, FormEditor, FormJSON, FormReview, FormUnset Binding
+	FormNext, FormPrev, FormSend, FormDecline, FormCancel, FormAside, FormEditor, FormJSON, FormReview, FormUnset, FormFile, VisitOpen, VisitCopy, VisitRetry Binding
 
 	// Dialogs and text lines.
 	Yes, No, Complete, HistoryUp, HistoryDown, Accept, Leave Binding
@@ -208,14 +209,18 @@ func Default() Map {
 
 		FormNext:    bind("form-next", "tab", "next", "next field", Form),
 		FormPrev:    bind("form-prev", "shift+tab", "previous", "previous field", Form),
-		FormSend:    bind("form-send", "ctrl+s", "send", "send the answer, or start the task", Form),
-		FormDecline: bind("form-decline", "ctrl+d", "decline", "decline the question (asks once)", Form),
-		FormCancel:  bind("form-cancel", "ctrl+x", "cancel", "cancel the question (asks once)", Form),
-		FormAside:   bind("form-aside", "esc", "put aside", "put aside; the draft is kept, nothing is sent", Form),
+		FormSend:    bind("form-send", "ctrl+s", "send", "send the answer, or start the task", Form|Visit),
+		FormDecline: bind("form-decline", "ctrl+d", "decline", "decline the question (asks once)", Form|Visit),
+		FormCancel:  bind("form-cancel", "ctrl+x", "cancel", "cancel the question (asks once)", Form|Visit),
+		FormAside:   bind("form-aside", "esc", "put aside", "put aside; the draft is kept, nothing is sent", Form|Visit),
 		FormEditor:  bind("form-editor", "ctrl+g", "editor", "write this field in $EDITOR", Form),
 		FormJSON:    bind("form-json", "ctrl+o", "as JSON", "edit the answer as JSON, or go back to the fields", Form),
 		FormReview:  bind("form-review", "ctrl+r", "review", "show what will be sent", Form),
-		FormUnset:   bind("form-unset", "ctrl+u", "unset", "leave an optional field out", Form),
+		FormUnset:   bind("form-unset", "ctrl+u", "unset", "leave an optional field out; once more makes a text empty", Form),
+		FormFile:    bind("form-file", "ctrl+f", "from file", "fill this field from a file", Form),
+		VisitOpen:   bind("visit-open", "o", "open", "agree and open the address in the browser", Visit),
+		VisitCopy:   bind("visit-copy", "y", "copy", "copy the address", Visit),
+		VisitRetry:  bind("visit-retry", "r", "retry", "done there: tell the server, or repeat the call", Visit),
 
 		Yes:         bind("yes", "y", "yes", "yes, do it", Dialog),
 		No:          bind("no", "n esc", "no", "no, do nothing", Dialog),
@@ -239,7 +244,7 @@ func Default() Map {
 		{"Tasks", []*Binding{&m.Start, &m.Answer, &m.Cancel, &m.Result, &m.Fetch, &m.Forget, &m.Add, &m.Poll, &m.Pause, &m.Copy, &m.Save}},
 		{"Servers", []*Binding{&m.Connect, &m.Disconnect, &m.LogLevel, &m.Roots, &m.SignIn}},
 		{"Text", []*Binding{&m.Search, &m.NextMatch, &m.PrevMatch, &m.Wrap, &m.Fold, &m.FoldAll, &m.Pager, &m.Editor, &m.OpenFile, &m.Follow}},
-		{"Form", []*Binding{&m.FormNext, &m.FormPrev, &m.FormSend, &m.FormDecline, &m.FormCancel, &m.FormAside, &m.FormEditor, &m.FormJSON, &m.FormReview, &m.FormUnset}},
+		{"Form", []*Binding{&m.FormNext, &m.FormPrev, &m.FormSend, &m.FormDecline, &m.FormCancel, &m.FormAside, &m.FormEditor, &m.FormJSON, &m.FormReview, &m.FormUnset, &m.FormFile, &m.VisitOpen, &m.VisitCopy, &m.VisitRetry}},
 		{"Dialog and line", []*Binding{&m.Yes, &m.No, &m.Complete, &m.HistoryUp, &m.HistoryDown, &m.Accept, &m.Leave}},
 		{"Program", []*Binding{&m.Mouse, &m.Theme, &m.Redraw}},
 	}
