@@ -363,10 +363,16 @@ func (v *receiver) cancel(ctx context.Context, r *jsonrpc.Request) {
 	}
 	v.s.handler().ReceiverTask(snap, ReceiverInfo{Method: t.method, Params: t.params, Event: "cancelled"})
 	v.s.handler().Withdrawn(t.question.ID, "the server cancelled the task")
-	v.s.replyNow(ctx, r, w)
+	go func() {
+		defer close(t.over)
+		if err := r.Reply(ctx, w); err != nil {
+			v.s.log.Debug("could not answer", "server", v.s.server(), "method", r.Method, "err", err)
+		}
+	}()
 }
 
-// finish ends a task once; ok is false when it had ended before.
+// finish ends a task once; ok is false when it had ended before. Whoever waits
+// for the result gets it when the caller then closes t.over.
 func (v *receiver) finish(t *ownTask, st taskmodel.Status, message string, result json.RawMessage, failure *jsonrpc.Error) (taskmodel.Observation, ownTaskWire, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -375,7 +381,6 @@ func (v *receiver) finish(t *ownTask, st taskmodel.Status, message string, resul
 	}
 	t.status, t.message, t.updated = st, message, time.Now()
 	t.result, t.failure = result, failure
-	close(t.over)
 	return v.observe(t, taskmodel.FromPush), v.wire(t), true
 }
 
@@ -411,6 +416,7 @@ func (v *receiver) answer(ctx context.Context, a taskmodel.Answer) error {
 	}
 	v.s.handler().ReceiverTask(snap, ReceiverInfo{Method: t.method, Params: t.params, Event: "ended"})
 	v.announce(ctx, w)
+	close(t.over)
 	return nil
 }
 
@@ -428,7 +434,9 @@ func (v *receiver) expire(t *ownTask) {
 	failure := &jsonrpc.Error{Code: codeInvalidParams, Message: "Failed to retrieve task: Task has expired"}
 	snap, _, unanswered := v.finish(t, taskmodel.Cancelled, "its time to live was over", nil, failure)
 	v.mu.Lock()
-	if !unanswered {
+	if unanswered {
+		close(t.over)
+	} else {
 		snap = v.observe(t, taskmodel.FromPush)
 	}
 	delete(v.tasks, t.id)

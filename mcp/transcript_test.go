@@ -297,6 +297,9 @@ func (p *player) match(want string, got, raw json.RawMessage) {
 func (p *player) keep(want, got any) any {
 	switch w := want.(type) {
 	case string:
+		if w == "*" {
+			return got
+		}
 		if name, ok := strings.CutPrefix(w, "?"); ok {
 			p.vars[name] = fmt.Sprint(got)
 			return got
@@ -305,7 +308,7 @@ func (p *player) keep(want, got any) any {
 		g, _ := got.(map[string]any)
 		out := maps.Clone(w)
 		for k, v := range w {
-			if gv, ok := g[k]; ok {
+			if gv, ok := g[k]; ok && v != "-" {
 				out[k] = p.keep(v, gv)
 			}
 		}
