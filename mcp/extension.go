@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcptasks/mcp/jsonrpc"
@@ -29,7 +30,8 @@ type extension struct {
 	over   chan struct{} // closed by close
 	once   sync.Once
 
-	emit    sync.Mutex // held while a state is read and told, so that what is told stands in order; before mu
+	seq     atomic.Int64 // orders requests sent and states heard; clocks are too coarse
+	emit    sync.Mutex   // held while a state is read and told, so that what is told stands in order; before mu
 	mu      sync.Mutex
 	asks    map[string]*askedTask // by task id: tasks that have asked something
 	waiters map[string]map[chan taskmodel.Snapshot]bool
@@ -97,7 +99,7 @@ func (x *extension) ask(ctx context.Context, method, name string, params map[str
 
 // Get asks for one task's state (tasks.md, "Task Polling").
 func (x *extension) Get(ctx context.Context, id string) (taskmodel.Snapshot, error) {
-	sent := time.Now()
+	sent := x.seq.Add(1)
 	b, err := x.ask(ctx, "tasks/get", id, map[string]any{"taskId": id}, true)
 	if err != nil {
 		// The server MUST answer -32602 for an id that it does not know, and
@@ -238,8 +240,9 @@ func outcomeOf(s *session, snap taskmodel.Snapshot) (taskmodel.Outcome, error) {
 }
 
 // observe reads a DetailedTask, files what it asks and tells who waits. sent
-// is when the request went that raw answers, or for a push when it was heard.
-func (x *extension) observe(raw json.RawMessage, sent time.Time) (taskmodel.Snapshot, error) {
+// is x.seq from before the request went that raw answers, or for a push from
+// when it was heard.
+func (x *extension) observe(raw json.RawMessage, sent int64) (taskmodel.Snapshot, error) {
 	x.emit.Lock()
 	defer x.emit.Unlock()
 	snap, err := readDetailed(raw)
@@ -374,7 +377,7 @@ func (x *extension) push(n jsonrpc.Notification, lenient string) {
 	if t := member(raw, "task"); isObject(t) && member(raw, "taskId") == nil {
 		raw, lenient = t, "the task stands in a member of its own, as in another generation"
 	}
-	snap, err := x.observe(raw, now)
+	snap, err := x.observe(raw, x.seq.Add(1))
 	if err != nil {
 		x.s.malformed(n, err)
 		return

@@ -25,11 +25,11 @@ type askedTask struct {
 // An askedKey is one entry of inputRequests.
 type askedKey struct {
 	q     taskmodel.Question
-	since time.Time // when the question, or its being withdrawn, was heard
-	open  bool      // it stands in the newest state
-	auto  bool      // roots/list: answered by the program
-	busy  bool      // an answer is on its way
-	taken bool      // the server acknowledged an answer
+	since int64 // extension.seq when the question, or its being withdrawn, was heard
+	open  bool  // it stands in the newest state
+	auto  bool  // roots/list: answered by the program
+	busy  bool  // an answer is on its way
+	taken bool  // the server acknowledged an answer
 }
 
 // taskQuestionID is the id of a task's question: the same in every run and
@@ -39,8 +39,8 @@ func taskQuestionID(task, key string) string { return url.PathEscape(task) + "/"
 // file compares the questions of a state with those known of its task: new
 // ones are asked, vanished ones withdrawn, roots answered, and snap.Questions
 // is filled. Call with x.emit held.
-func (x *extension) file(snap *taskmodel.Snapshot, sent time.Time) {
-	now := time.Now()
+func (x *extension) file(snap *taskmodel.Snapshot, sent int64) {
+	now, seq := time.Now(), x.seq.Add(1)
 	terminal := snap.Status.Terminal(taskmodel.GenExtension)
 	requests := member(snap.Raw, "inputRequests")
 	if !isObject(requests) || terminal {
@@ -72,7 +72,7 @@ func (x *extension) file(snap *taskmodel.Snapshot, sent time.Time) {
 		case t.ended:
 			return true
 		case k == nil:
-			k = x.newKey(snap.ID, key, v, now, t)
+			k = x.newKey(snap.ID, key, v, now, seq)
 			t.keys[key] = k
 			if k.auto {
 				break
@@ -80,13 +80,13 @@ func (x *extension) file(snap *taskmodel.Snapshot, sent time.Time) {
 			t.round++
 			k.q.Round = t.round
 			asked = append(asked, k.q)
-		case !k.open && k.since.After(sent):
+		case !k.open && k.since > sent:
 			// An older state, overtaken by the one that closed the question.
 			return true
 		case !k.open && k.taken:
 			snap.Lenient = append(snap.Lenient, fmt.Sprintf("the key %q came again after it was answered", key))
 		case !k.open:
-			k.open, k.since = true, now
+			k.open, k.since = true, seq
 			if !k.auto {
 				k.q.State = taskmodel.QuestionOpen
 				asked = append(asked, k.q)
@@ -106,10 +106,10 @@ func (x *extension) file(snap *taskmodel.Snapshot, sent time.Time) {
 		snap.Questions = []taskmodel.Question{}
 	}
 	for key, k := range t.keys {
-		if present[key] || !k.open || k.since.After(sent) && !terminal {
+		if present[key] || !k.open || k.since > sent && !terminal {
 			continue
 		}
-		k.open, k.since = false, now
+		k.open, k.since = false, seq
 		if !k.auto && !k.taken {
 			k.q.State = taskmodel.QuestionWithdrawn
 			withdrawn = append(withdrawn, k.q.ID)
@@ -136,11 +136,11 @@ func (x *extension) file(snap *taskmodel.Snapshot, sent time.Time) {
 }
 
 // newKey reads one entry of inputRequests.
-func (x *extension) newKey(task, key string, v json.RawMessage, now time.Time, t *askedTask) *askedKey {
+func (x *extension) newKey(task, key string, v json.RawMessage, now time.Time, seq int64) *askedKey {
 	method := stringAt(v, "method")
 	q := askedQuestion(x.s.server(), taskQuestionID(task, key), key, method, member(v, "params"),
 		taskmodel.Key{Server: x.s.server(), ID: task, Role: taskmodel.Requestor}, now)
-	return &askedKey{q: q, since: now, open: true, auto: q.Kind == taskmodel.AskRoots}
+	return &askedKey{q: q, since: seq, open: true, auto: q.Kind == taskmodel.AskRoots}
 }
 
 // rootsResult is a ListRootsResult. Without roots of ours the list is empty:

@@ -121,7 +121,7 @@ func (x *extension) started(c StartCall, b json.RawMessage, kind string) (Starte
 			return st, nil
 		}
 	}
-	snap, err := x.observe(raw, time.Now())
+	snap, err := x.observe(raw, x.seq.Add(1))
 	if err != nil {
 		return st, x.callError(c, fmt.Errorf("the server made a task of the call, but it cannot be read: %w", err))
 	}

@@ -31,7 +31,8 @@ type script struct {
 }
 
 type sentMessage struct {
-	out    jsonrpc.Outgoing // with the header, when a spy recorded it
+	ctx    context.Context // of the request: over HTTP its end drops the stream
+	out    jsonrpc.Outgoing
 	raw    json.RawMessage
 	id     json.RawMessage
 	method string
@@ -49,7 +50,7 @@ func (c spy) Send(ctx context.Context, m jsonrpc.Outgoing) error {
 	if err := c.Conn.Send(ctx, m); err != nil {
 		return err
 	}
-	c.s.receive(m)
+	c.s.receive(ctx, m)
 	return nil
 }
 
@@ -77,7 +78,7 @@ func newScript(t testing.TB, g taskmodel.Generation, kind string) (*script, Dial
 	return s, scriptDialer{kind, spy{client, s}}
 }
 
-func (s *script) receive(out jsonrpc.Outgoing) {
+func (s *script) receive(ctx context.Context, out jsonrpc.Outgoing) {
 	var m struct {
 		ID     json.RawMessage
 		Method string
@@ -89,7 +90,7 @@ func (s *script) receive(out jsonrpc.Outgoing) {
 		return
 	}
 	s.check.Check(schematest.Sent, out.Bytes)
-	msg := sentMessage{out, out.Bytes, m.ID, m.Method, m.Params, m.Result}
+	msg := sentMessage{ctx, out, out.Bytes, m.ID, m.Method, m.Params, m.Result}
 	s.mu.Lock()
 	s.sent = append(s.sent, msg)
 	s.mu.Unlock()
