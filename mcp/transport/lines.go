@@ -24,9 +24,9 @@ func eachLine(r io.Reader, limit int64, line func([]byte), long func(head, tail 
 		if err == bufio.ErrBufferFull {
 			if int64(len(acc)+len(part)) > limit {
 				head := append(acc, part...)
-				head = bytes.Clone(head[:min(len(head), lineBuffer)])
-				acc = nil
-				tail, n, err := skipLine(br, int64(len(head)))
+				read := int64(len(head))
+				head, acc = bytes.Clone(head[:min(len(head), lineBuffer)]), nil
+				tail, n, err := skipLine(br, read)
 				long(head, tail, n)
 				if err != nil {
 					return ignoreEOF(err)

@@ -1,0 +1,200 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mcptasks/mcp/jsonrpc"
+)
+
+// memNet is a network in memory, so that HTTP runs under synctest's clock: each
+// host is one http.Server behind net.Pipe.
+type memNet struct {
+	t     *testing.T
+	mu    sync.Mutex
+	hosts map[string]*memListener
+	dials atomic.Int64
+}
+
+type memListener struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (l *memListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+func (l *memListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
+func (l *memListener) Addr() net.Addr { return &net.UnixAddr{Name: "mem"} }
+
+func newMemNet(t *testing.T) *memNet { return &memNet{t: t, hosts: map[string]*memListener{}} }
+
+func (n *memNet) serve(host string, h http.Handler) {
+	l := &memListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	n.mu.Lock()
+	n.hosts[host] = l
+	n.mu.Unlock()
+	s := &http.Server{Handler: h}
+	go s.Serve(l)
+	n.t.Cleanup(func() { s.Close() })
+}
+
+func (n *memNet) client() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 16,
+		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			host, _, _ := net.SplitHostPort(addr)
+			n.mu.Lock()
+			l := n.hosts[host]
+			n.mu.Unlock()
+			if l == nil {
+				return nil, fmt.Errorf("connect: connection refused")
+			}
+			n.dials.Add(1)
+			a, b := net.Pipe()
+			select {
+			case l.conns <- b:
+				return a, nil
+			case <-l.done:
+				return nil, fmt.Errorf("connect: connection refused")
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+	}}
+}
+
+// script is a server whose handler sees each request with its body read.
+type script struct {
+	mu   sync.Mutex
+	log  []string
+	reqs []*http.Request
+	do   func(s *script, w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b, _ := io.ReadAll(r.Body)
+	m, _ := jsonrpc.Decode(b, 0)
+	s.mu.Lock()
+	what := m.Method
+	if m.Kind == jsonrpc.KindResponse {
+		what = "answer " + string(m.ID)
+	}
+	s.log = append(s.log, strings.TrimSpace(r.Method+" "+what))
+	s.reqs = append(s.reqs, r)
+	s.mu.Unlock()
+	s.do(s, w, r, m)
+}
+
+func (s *script) count(what string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.log {
+		if l == what {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *script) last() *http.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reqs[len(s.reqs)-1]
+}
+
+func writeJSON(w http.ResponseWriter, status int, format string, a ...any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, format, a...)
+}
+
+func result(w http.ResponseWriter, m jsonrpc.Message, r string) {
+	writeJSON(w, 200, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, r)
+}
+
+func openEvents(w http.ResponseWriter) func(format string, a ...any) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(200)
+	flush := func() { http.NewResponseController(w).Flush() }
+	flush()
+	return func(format string, a ...any) {
+		fmt.Fprintf(w, format, a...)
+		flush()
+	}
+}
+
+// session is the usual server: initialize with a session, 202, no GET, and rest.
+func session(rest func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)) *script {
+	return &script{do: func(s *script, w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+		switch {
+		case m.Method == "initialize":
+			w.Header().Set("Mcp-Session-Id", "sess-1")
+			result(w, m, `{"protocolVersion":"2025-11-25"}`)
+		case m.Method == "notifications/initialized":
+			w.WriteHeader(202)
+		case r.Method == http.MethodDelete:
+			w.WriteHeader(200)
+		case rest == nil:
+			http.Error(w, "no", 405)
+		default:
+			rest(w, r, m)
+		}
+	}}
+}
+
+type client struct {
+	*jsonrpc.Peer
+	conn *httpConn
+	h    *peerHandler
+}
+
+// dialMem connects a peer to http://srv/mcp; without init no handshake is done.
+func dialMem(t *testing.T, n *memNet, era string, conf HTTP, handshake bool) *client {
+	t.Helper()
+	if conf.URL == "" {
+		conf.URL = "http://srv/mcp"
+	}
+	conf.Client = n.client()
+	conn, err := conf.Dial(t.Context(), era)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newPeerHandler()
+	c := &client{jsonrpc.NewPeer(conn, h, jsonrpc.PeerOptions{}), conn.(*httpConn), h}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close(context.Background())
+		conf.Client.CloseIdleConnections()
+	})
+	if handshake {
+		if _, err := c.call("initialize"); err != nil {
+			t.Fatal(err)
+		}
+		c.conn.SetVersion("2025-11-25")
+		if err := c.Notify(context.Background(), "notifications/initialized", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func (c *client) call(method string) (string, error) {
+	b, err := c.Call(context.Background(), jsonrpc.Call{Method: method})
+	return string(b), err
+}
