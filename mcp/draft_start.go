@@ -115,6 +115,11 @@ func (d *draft) try(ctx context.Context, c StartCall, id string) (Started, error
 	for {
 		select {
 		case <-call.created:
+			select {
+			case a := <-call.answer:
+				return d.answered(ctx, c, call, a)
+			default:
+			}
 			return d.asTask(ctx, call)
 		case a := <-call.answer:
 			return d.answered(ctx, c, call, a)

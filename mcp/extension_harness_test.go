@@ -27,7 +27,8 @@ type script struct {
 	mu     sync.Mutex
 	sent   []sentMessage // all that the client sent
 	labels map[string]sentMessage
-	loose  bool // what the server sends here breaks the schema on purpose
+	last   string // the label of the last request
+	loose  bool   // what the server sends here breaks the schema on purpose
 }
 
 type sentMessage struct {
@@ -153,7 +154,9 @@ func (s *script) send(raw string) {
 // $ID in a line is the id of the request labelled ID.
 func (s *script) play(transcript string) {
 	s.t.Helper()
-	last := ""
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
 	for _, line := range strings.Split(transcript, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -199,7 +202,7 @@ func (s *script) play(transcript string) {
 				last = "last"
 			}
 			s.mu.Lock()
-			s.labels[last] = m
+			s.labels[last], s.last = m, last
 			s.mu.Unlock()
 		case strings.HasPrefix(rest, "{"):
 			if label == "" {
