@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -121,7 +120,7 @@ func (c *Client) Ping(ctx context.Context) error {
 		p = params
 	}
 	_, err := c.s.call(ctx, method, p, "", header)
-	if codeOf(err) != 0 {
+	if rpcErrorOf(err) != nil {
 		return nil // it answers
 	}
 	return err
@@ -247,7 +246,7 @@ func (s *session) unsupported(doing, why string) error {
 	if why == "" {
 		why = ErrUnsupported.Error()
 	}
-	return withKind(&sessionError{server: s.server(), doing: doing, words: why, err: errors.New(why)}, ErrUnsupported)
+	return withKind(&sessionError{server: s.server(), doing: doing, words: why}, ErrUnsupported)
 }
 
 // deaf is the Handler of who wants to hear nothing.

@@ -138,7 +138,7 @@ func (c *core) mayStart(ctx context.Context, call StartCall) error {
 		return nil
 	case call.Plain && info.Can.Start && t.TaskSupport == supportRequired:
 		return withKind(&sessionError{server: s.server(), doing: do,
-			words: ErrTaskRequired.Error() + "; start it as a task", err: ErrTaskRequired}, ErrTaskRequired)
+			words: ErrTaskRequired.Error() + "; start it as a task"}, ErrTaskRequired)
 	case !call.Plain && t.WhyNotTask != "":
 		return s.unsupported(do, "it cannot run as a task: "+t.WhyNotTask)
 	}
@@ -321,7 +321,7 @@ func (c *core) Result(ctx context.Context, id string) (taskmodel.Outcome, error)
 	}
 	e := rpcErrorOf(err)
 	switch {
-	case e == nil || errors.Is(err, ErrSessionLost):
+	case e == nil:
 		return taskmodel.Outcome{}, err
 	case e.Code == codeInvalidParams && soundsUnknown(e.Message):
 		return taskmodel.Outcome{}, withKind(err, ErrNotFound)

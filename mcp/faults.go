@@ -25,8 +25,12 @@ const (
 )
 
 // rpcErrorOf finds the JSON-RPC error in err, also one that came in the body
-// of an HTTP error.
+// of an HTTP error. The body of an answer that is about the session or the
+// sign-in is no answer to the request and does not count.
 func rpcErrorOf(err error) *taskmodel.RPCError {
+	if errors.Is(err, ErrSessionLost) || errors.Is(err, ErrAuth) {
+		return nil
+	}
 	var own *taskmodel.RPCError
 	if errors.As(err, &own) {
 		return own

@@ -165,27 +165,25 @@ func (s *session) wrap(doing string, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	e := &sessionError{server: s.server(), doing: doing}
-	if rpc := rpcErrorOf(err); rpc != nil && !s.lostSession(err) {
-		if u := urlElicitation(rpc); u != nil {
-			e.err = u
-		} else {
-			e.err = rpc
-		}
-		e.words = fmt.Sprintf("the server answered with error %d: %s", rpc.Code, rpc.Message)
-		return e
-	}
+	e := &sessionError{server: s.server(), doing: doing, cause: err}
+	rpc := rpcErrorOf(err)
 	switch {
 	case s.lostSession(err):
-		e.err, e.words = errors.Join(ErrSessionLost, err), ErrSessionLost.Error()
+		e.err, e.words = ErrSessionLost, ErrSessionLost.Error()
 	case wantsSignIn(err):
-		e.err, e.words = errors.Join(ErrAuth, err), ErrAuth.Error()+": "+err.Error()
+		e.err, e.words = ErrAuth, ErrAuth.Error()+": "+err.Error()
+	case rpc != nil:
+		e.err = rpc
+		if u := urlElicitation(rpc); u != nil {
+			e.err = u
+		}
+		e.words = fmt.Sprintf("the server answered with error %d: %s", rpc.Code, rpc.Message)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.err, e.words = err, "gave up waiting for the answer"
+		e.words = "gave up waiting for the answer"
 	case errors.Is(err, jsonrpc.ErrClosed), s.ended():
-		e.err, e.words = errors.Join(ErrClosed, err), ErrClosed.Error()+": "+err.Error()
+		e.err, e.words = ErrClosed, ErrClosed.Error()+": "+err.Error()
 	default:
-		e.err, e.words = err, err.Error()
+		e.words = err.Error()
 	}
 	return e
 }
@@ -203,16 +201,28 @@ func (s *session) ended() bool {
 	}
 }
 
-// A sessionError names the server and what was being done.
+// A sessionError names the server and what was being done. err is one of the
+// package's errors or the server's own; cause is what came up from below, with
+// the HTTP status and the like.
 type sessionError struct {
 	server string
 	doing  string
 	words  string
 	err    error
+	cause  error
 }
 
 func (e *sessionError) Error() string { return e.server + ": " + e.doing + ": " + e.words }
-func (e *sessionError) Unwrap() error { return e.err }
+
+func (e *sessionError) Unwrap() []error {
+	var out []error
+	for _, err := range []error{e.err, e.cause} {
+		if err != nil {
+			out = append(out, err)
+		}
+	}
+	return out
+}
 
 // generationBox holds the generation of a client, which can change once: a
 // legacy server may show only later that it speaks the draft.
