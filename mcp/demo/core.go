@@ -23,7 +23,7 @@ var coreRules = rules{first: working, errorFails: true}
 
 func newCore(s *session) *core {
 	c := &core{legacy: newLegacy(s), waiting: map[string][]*inbound{}}
-	c.versions = []string{coreVersion, "2025-06-18", "2025-03-26", "2024-11-05"}
+	c.versions = coreVersions
 	c.related = coreRelated
 	c.known = []string{"logging/setLevel", "tools/list", "tools/call", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel"}
 	c.features = func(version string) json.RawMessage {

@@ -5,7 +5,7 @@
 // It is strict. It refuses what the specification of its generation refuses,
 // so that it can stand as a fixture in the tests of a client. Its side of the
 // wire is its own: of the client's packages it uses the jsonrpc.Conn interface
-// alone, so that a fault in the client's peer cannot hide behind the same
+// and the in-memory pipe alone, so that a fault in the client's peer cannot hide behind the same
 // fault here.
 //
 // The work is one engine of jobs (engine.go, job.go) that knows no wire. What
@@ -14,7 +14,7 @@
 // authorization context: every session of it sees all of its tasks, as a
 // server for a single user does.
 //
-// It imports jsonrpc, taskmodel for the generations' names, a JSON Schema
+// It imports jsonrpc, transport for the pipe, taskmodel for the generations' names, a JSON Schema
 // validator and the standard library. It never writes anywhere but to its
 // connections and the logger it was given.
 package demo

@@ -253,15 +253,17 @@ func schemaOf(t *testing.T, file string) func(def string) *jsonschema.Schema {
 	}
 }
 
-// conforms checks all that the server sent against the official schema. defs
-// maps a method to the definition of its message, and "result of METHOD" to
-// that of its result.
+// conforms checks all that the server sent against the official schemas. defs
+// maps a method to the definitions of its message, and "result of METHOD" to
+// those of its result; a definition is FILE:NAME, or NAME in the file given.
 func (c *client) conforms(file string, defs map[string]string) {
 	c.t.Helper()
-	schema := schemaOf(c.t, file)
-	if schema == nil {
-		c.t.Log("the official schema is not on this machine: not checked against it")
-		return
+	schemas := map[string]func(string) *jsonschema.Schema{}
+	for _, f := range []string{file, extSchema} {
+		if schemas[f] = schemaOf(c.t, f); schemas[f] == nil {
+			c.t.Log("the official schema is not on this machine: not checked against it")
+			return
+		}
 	}
 	c.mu.Lock()
 	got := append([]message(nil), c.got...)
@@ -270,8 +272,18 @@ func (c *client) conforms(file string, defs map[string]string) {
 		what, body := m.Method, m.raw
 		if m.Method == "" && m.Error != nil {
 			what = "error"
+			if _, special := defs[fmt.Sprintf("error %d", m.Error.Code)]; special {
+				what = fmt.Sprintf("error %d", m.Error.Code)
+			}
 		} else if m.Method == "" {
 			what, body = "result of "+m.of, m.Result
+			var r struct {
+				Type string `json:"resultType"`
+			}
+			_ = json.Unmarshal(m.Result, &r)
+			if _, special := defs[what+" "+r.Type]; special {
+				what += " " + r.Type
+			}
 		}
 		def, ok := defs[what]
 		if !ok {
@@ -279,13 +291,19 @@ func (c *client) conforms(file string, defs map[string]string) {
 			continue
 		}
 		for _, d := range strings.Fields(def) {
+			f, name := file, d
+			if short, ok := strings.CutPrefix(d, "ext:"); ok {
+				f, name = extSchema, short
+			}
 			v, _ := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-			if err := schema(d).Validate(v); err != nil {
-				c.t.Errorf("%s breaks %s of %s: %v\n%s", what, d, file, err, m.raw)
+			if err := schemas[f](name).Validate(v); err != nil {
+				c.t.Errorf("%s breaks %s of %s: %v\n%s", what, name, f, err, m.raw)
 			}
 		}
 	}
 }
+
+const extSchema = "ext-tasks.schema.json"
 
 var coreDefs = map[string]string{
 	"error":                              "JSONRPCErrorResponse",

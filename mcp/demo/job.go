@@ -27,15 +27,16 @@ func (s status) terminal() bool {
 
 // A job is one run of one tool. Its fields belong to the engine's mutex.
 type job struct {
-	id     string
-	seq    int
-	tool   *tool
-	args   json.RawMessage
-	hidden bool // a plain call: no task, not listed
-	owner  int  // the listener that started it, 0 for none
-	token  json.RawMessage
-	caps   clientCaps
-	parent string
+	id       string
+	seq      int
+	tool     *tool
+	args     json.RawMessage
+	hidden   bool // a plain call: no task, not listed
+	owner    int  // the listener that started it, 0 for none
+	token    json.RawMessage
+	caps     clientCaps
+	parent   string
+	logLevel int // 2026-07-28: from which level on the call wants log messages; -1 none
 
 	status  status
 	message string
@@ -211,7 +212,7 @@ func (e *engine) beginLocked(s start) error {
 	j := &job{
 		id: s.id, seq: e.seq, tool: s.tool, args: s.args, hidden: s.hidden, owner: s.owner,
 		token: s.token, caps: s.caps, parent: s.parent, status: e.rules.first,
-		created: now, updated: now, ttl: e.grant(s.tool, s.ttl), poll: s.tool.poll,
+		created: now, updated: now, logLevel: -1, ttl: e.grant(s.tool, s.ttl), poll: s.tool.poll,
 		usedKeys: map[string]bool{}, rng: rand.New(rand.NewPCG(e.seed, uint64(e.seq))),
 	}
 	if s.hidden {

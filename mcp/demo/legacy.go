@@ -33,6 +33,7 @@ type legacy struct {
 	live    bool // notifications/initialized came: requests to the client may go
 	level   int
 	plain   map[*job]*inbound     // calls that are no tasks
+	beside  map[*job]*inbound     // the calls of tasks that are answered in the end (draft); nil else
 	asked   map[*question]*asking // our open requests
 	visits  map[string]bool       // URL elicitations put to this client
 }
@@ -344,6 +345,9 @@ func (l *legacy) event(ev event) {
 // about is the request whose stream a job's messages belong on.
 func (l *legacy) about(j *job) string {
 	if r := l.plain[j]; r != nil {
+		return string(r.id)
+	}
+	if r := l.beside[j]; r != nil {
 		return string(r.id)
 	}
 	return ""

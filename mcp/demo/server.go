@@ -225,7 +225,7 @@ func (o *connOutlet) deliver(b json.RawMessage, kind jsonrpc.Kind, method, about
 
 func (o *connOutlet) attached(string) bool { return true }
 
-// pump sends until ctx ends or send fails.
+// pump sends until ctx ends and nothing is left, or until send fails.
 func (o *connOutlet) pump(ctx context.Context, send func(jsonrpc.Outgoing) error) error {
 	for {
 		o.mu.Lock()
@@ -243,7 +243,12 @@ func (o *connOutlet) pump(ctx context.Context, send func(jsonrpc.Outgoing) error
 		select {
 		case <-o.wake:
 		case <-ctx.Done():
-			return ctx.Err()
+			o.mu.Lock()
+			left := len(o.queue)
+			o.mu.Unlock()
+			if left == 0 {
+				return ctx.Err()
+			}
 		}
 	}
 }
@@ -269,7 +274,13 @@ func (s *Server) ServeConn(ctx context.Context, conn jsonrpc.Conn) error {
 		return fmt.Errorf("starting the demo server's connection: %w", err)
 	}
 	pumped := make(chan error, 1)
-	go func() { pumped <- out.pump(ctx, func(m jsonrpc.Outgoing) error { return conn.Send(ctx, m) }) }()
+	// What is queued still goes out when the server closes; a connection that
+	// takes nothing any more is broken off below.
+	sending, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer breakOff()
+	go func() {
+		pumped <- out.pump(ctx, func(m jsonrpc.Outgoing) error { return conn.Send(sending, m) })
+	}()
 	var err error
 	select {
 	case <-conn.Done():
@@ -282,7 +293,11 @@ func (s *Server) ServeConn(ctx context.Context, conn jsonrpc.Conn) error {
 		default:
 		}
 	}
+	if x, ok := ses.speak.(*extension); ok {
+		x.goodbye()
+	}
 	cancel()
+	defer time.AfterFunc(time.Second, breakOff).Stop()
 	<-pumped
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer stop()

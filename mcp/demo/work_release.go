@@ -15,7 +15,7 @@ func releaseTools() []*tool {
 			name: "deploy_release", title: "Deploy a release", support: required, needs: []string{"form"},
 			description: "Rolls a version out in steps. Asks for approval before the first step.",
 			input: json.RawMessage(`{"type":"object","properties":{
-				"service":{"type":"string","title":"Service","enum":["api","web","worker"]},
+				"service":{"type":"string","title":"Service","enum":["api","web","worker"],"x-mcp-header":"Service"},
 				"version":{"type":"string","title":"Version","pattern":"^v[0-9]+\\.[0-9]+\\.[0-9]+$","default":"v4.12.0"},
 				"environment":{"type":"string","title":"Environment","enum":["staging","production"],"default":"production"}},
 				"required":["service","version"]}`),
@@ -35,6 +35,7 @@ func releaseTools() []*tool {
 		},
 		{
 			name: "sign_artifact", title: "Sign an artifact", support: optional, needs: []string{"url"}, visitFirst: true,
+			only:        []taskmodel.Generation{taskmodel.GenCore, taskmodel.GenExtension},
 			description: "Signs with a key that a person unlocks in the browser.",
 			input:       json.RawMessage(`{"type":"object","properties":{"artifact":{"type":"string","title":"Artifact","default":"api.tar.zst"}},"required":["artifact"]}`),
 			script: func(w *work) []step {
