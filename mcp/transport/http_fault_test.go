@@ -362,6 +362,8 @@ func TestT5_NoStormFromPush(t *testing.T) {
 		a := &fakeAuth{token: "old"}
 		dialMem(t, n, "legacy", HTTP{Auth: a}, true)
 		time.Sleep(time.Hour)
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		if a.challenges > 61 {
 			t.Errorf("%d challenges in an hour", a.challenges)
 		}

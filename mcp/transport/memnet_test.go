@@ -110,10 +110,16 @@ func (s *script) count(what string) (n int) {
 	return n
 }
 
+// last is the last POST.
 func (s *script) last() *http.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.reqs[len(s.reqs)-1]
+	for i := len(s.reqs) - 1; i >= 0; i-- {
+		if s.reqs[i].Method == http.MethodPost {
+			return s.reqs[i]
+		}
+	}
+	return nil
 }
 
 func writeJSON(w http.ResponseWriter, status int, format string, a ...any) {
