@@ -74,7 +74,7 @@ func (f Field) Hint() string {
 			add("date, like 2026-12-01")
 		case "date-time":
 			add("time, like 2026-12-01T15:04:05Z")
-		case "":
+		case "", "textarea", "multiline", "markdown", "password":
 		default:
 			add("%s", f.Format)
 		}
