@@ -316,7 +316,7 @@ func TestCoreQuestions(t *testing.T) {
 			"start":  map[string]any{"start": "2026-12-01T22:00:00Z"},
 		}
 		spoiled := false
-		c.answer = func(m message) any {
+		c.answers(func(m message) any {
 			p := decode(t, m.Params)
 			id := related(p)
 			for field, content := range rounds {
@@ -330,7 +330,7 @@ func TestCoreQuestions(t *testing.T) {
 			}
 			t.Errorf("unexpected question %s", m.Params)
 			return nil
-		}
+		})
 		id := c.startTask("migrate_schema", map[string]any{"database": "orders"})
 		time.Sleep(time.Minute)
 		if g := c.must("tasks/get", map[string]any{"taskId": id}); g.str("status") != "input_required" {
@@ -402,14 +402,14 @@ func TestCoreURLElicitation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := core2025(t, Options{})
 		var elicit string
-		c.answer = func(m message) any {
+		c.answers(func(m message) any {
 			p := decode(t, m.Params)
 			elicit = p.str("elicitationId")
 			if p.str("mode") != "url" || elicit == "" {
 				t.Errorf("got %v", p)
 			}
 			return map[string]any{"action": "accept", "_meta": p["_meta"]}
-		}
+		})
 		id := c.startTask("sign_artifact", map[string]any{"artifact": "a.zst"})
 		if r := c.must("tasks/result", map[string]any{"taskId": id}); r["isError"] != false {
 			t.Errorf("result: %v", r)
@@ -441,9 +441,9 @@ func TestCoreURLElicitation(t *testing.T) {
 func TestCoreSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := core2025(t, Options{})
-		c.answer = func(m message) any {
+		c.answers(func(m message) any {
 			return map[string]any{"role": "assistant", "model": "me", "content": map[string]any{"type": "text", "text": "Receipts again."}, "stopReason": "endTurn"}
-		}
+		})
 		id := c.startTask("write_release_notes", map[string]any{"version": "v2"})
 		r := c.must("tasks/result", map[string]any{"taskId": id})
 		if !strings.Contains(string(enc(r)), "Receipts again.") {
@@ -453,10 +453,10 @@ func TestCoreSampling(t *testing.T) {
 		if !strings.Contains(strings.Join(c.log, "\n"), "lacks the "+coreRelated) {
 			t.Error("no warning about missing metadata")
 		}
-		c.answer = func(m message) any {
+		c.answers(func(m message) any {
 			c.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -1, "message": "User rejected sampling request"}})
 			return nil
-		}
+		})
 		id = c.startTask("write_release_notes", map[string]any{"version": "v3"})
 		if r := c.must("tasks/result", map[string]any{"taskId": id}); r["isError"] != true {
 			t.Errorf("rejected: %v", r)
@@ -505,7 +505,7 @@ func TestCoreClientTasks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, c := core2025(t, Options{})
 			polls := 0
-			c.answer = func(m message) any {
+			c.answers(func(m message) any {
 				p := decode(t, m.Params)
 				task := map[string]any{"taskId": "client-1", "status": "working", "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 600000, "pollInterval": 700}
 				switch m.Method {
@@ -523,7 +523,7 @@ func TestCoreClientTasks(t *testing.T) {
 					return tc.result
 				}
 				return nil
-			}
+			})
 			var r object
 			if tc.plain {
 				r = c.must("tools/call", map[string]any{"name": tc.tool, "arguments": tc.args})
@@ -543,10 +543,10 @@ func TestCoreClientTasks(t *testing.T) {
 func TestCoreClientTaskAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := core2025(t, Options{})
-		c.answer = func(m message) any {
+		c.answers(func(m message) any {
 			return map[string]any{"taskId": "c1", "status": "working", "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": nil,
 				"task": map[string]any{"taskId": "c1", "status": "working", "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": nil}}
-		}
+		})
 		id := c.startTask("survey_owner", map[string]any{"topic": "x"})
 		time.Sleep(10 * time.Second)
 		c.must("tasks/cancel", map[string]any{"taskId": id})
@@ -597,10 +597,10 @@ func TestCoreListing(t *testing.T) {
 func TestCoreToolsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := core2025(t, Options{})
-		c.answer = func(m message) any {
+		c.answers(func(m message) any {
 			p := decode(t, m.Params)
 			return map[string]any{"action": "accept", "content": map[string]any{"strategy": "canary", "ticket": "CHG-20417"}, "_meta": p["_meta"]}
-		}
+		})
 		id := c.startTask("deploy_release", map[string]any{"service": "api", "version": "v1.0.0"})
 		if r := c.must("tasks/result", map[string]any{"taskId": id}); r.at("structuredContent", "rolledOut") != true {
 			t.Fatalf("deploy: %v", r)

@@ -137,7 +137,7 @@ func TestDraftQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := drafty(t, Options{})
 		asked := make(chan message, 1)
-		c.answer = func(m message) any { asked <- m; return nil }
+		c.answers(func(m message) any { asked <- m; return nil })
 		_, answer := c.begin("tools/call", draftCall("deploy_release", map[string]any{"service": "api", "version": "v1.0.0"}, map[string]any{"taskId": "t1"}))
 		m := <-asked
 		if relatedDraft(decode(t, m.Params)) != "t1" {

@@ -19,7 +19,7 @@ func TestDeterminism(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			c.must("tasks/list", nil)
 			synctest.Wait()
-			out = strings.Join(c.log, "\n")
+			out = strings.Join(c.said(), "\n")
 		})
 		return out
 	}

@@ -370,3 +370,21 @@ func (c *client) startTask(tool string, args any, more ...any) string {
 	}
 	return r.str("task", "taskId")
 }
+
+// answers says how requests of the server are answered from now on.
+func (c *client) answers(f func(m message) any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = f
+}
+
+// said is all that the server sent, in order.
+func (c *client) said() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, m := range c.got {
+		out = append(out, string(m.raw))
+	}
+	return out
+}

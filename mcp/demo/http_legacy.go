@@ -108,6 +108,10 @@ func (h *legacyHTTP) serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/messages" && r.Method == http.MethodPost:
 		h.serveOldPost(w, r)
 		return
+	case r.URL.Path == "/sse" || r.URL.Path == "/messages":
+		// A client that tries the newer transport here learns that it is not.
+		refuse(w, http.StatusMethodNotAllowed, codeRequest, "this is the transport of 2024-11-05; the MCP endpoint is /mcp")
+		return
 	case r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodDelete:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		refuse(w, http.StatusMethodNotAllowed, codeRequest, r.Method+" is not for the MCP endpoint")
