@@ -227,6 +227,9 @@ func choose(versions []string) (version string, legacy, ok bool) {
 // settle goes on from the versions that a modern answer named.
 func (h *handshake) settle(ctx context.Context, s *session, versions []string, result json.RawMessage) (*session, error) {
 	version, legacy, ok := choose(versions)
+	if ok && !legacy && h.hasOlderTasks(versions, result) {
+		version, legacy = versionCore, true
+	}
 	switch {
 	case !ok:
 		return h.orClose(s, s.wrap("opening the connection", fmt.Errorf("it speaks the protocol versions %s, mcptasks speaks %s and %s",
@@ -245,6 +248,14 @@ func (h *handshake) settle(ctx context.Context, s *session, versions []string, r
 		result = p.result
 	}
 	return h.orClose(s, h.becomeModern(s, version, result))
+}
+
+// hasOlderTasks reports whether a server of both eras has tasks only in the
+// older one: it declares the capability of 2025-11-25 and not the extension.
+func (h *handshake) hasOlderTasks(versions []string, result json.RawMessage) bool {
+	caps := member(result, "capabilities")
+	return h.o.Generation == "" && slices.Contains(versions, versionCore) &&
+		isObject(member(caps, "tasks")) && memberAt(caps, "extensions", extensionTasks) == nil
 }
 
 // modern opens the modern era where it is forced.
