@@ -1,0 +1,237 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/journal"
+)
+
+const (
+	intentLook  = 200 * time.Millisecond // how often an intent's state is looked at
+	intentLimit = 5 * time.Minute        // for acts that wait for nothing but the server
+)
+
+// shared reports whether other processes may be acting on the same tasks at
+// the same time: servers without a session, which nobody holds.
+func (s *server) shared(c client) bool {
+	i := c.Info()
+	return i.Session == "" && i.Transport != "stdio"
+}
+
+// heldBy reports whether another process holds the server.
+func (s *server) heldBy(ctx context.Context) (bool, error) {
+	if s.m.o.Journal == nil {
+		return false, nil
+	}
+	for {
+		held, entering := false, false
+		var turn chan struct{}
+		if err := s.m.do(ctx, func() {
+			held = s.lease.heldElsewhere()
+			// The lease is being asked for: it decides.
+			entering = !held && s.row.State == taskmodel.ServerConnecting && !s.dialling && s.client == nil
+			turn = s.turn
+		}); err != nil {
+			return false, fmt.Errorf("%s: %w", s.spec.Name, err)
+		}
+		if !entering {
+			return held, nil
+		}
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return false, fmt.Errorf("%s: waiting for the server: %w", s.spec.Name, ctx.Err())
+		case <-s.m.done:
+			return false, ErrStopped
+		}
+	}
+}
+
+// viaHolder asks the process that holds the server to act, and waits.
+func (s *server) viaHolder(ctx context.Context, kind string, k taskmodel.Key, payload json.RawMessage) (json.RawMessage, error) {
+	m := s.m
+	var session, holder string
+	if err := m.do(ctx, func() { session, holder = s.lease.session, s.lease.holder }); err != nil {
+		return nil, err
+	}
+	id, err := m.o.Journal.PutIntent(ctx, journal.Intent{Target: s.spec.Target, Session: session, Task: k, Kind: kind, Payload: payload, At: m.now()})
+	if err != nil {
+		return nil, fmt.Errorf("%s: asking %s to %s: %w", s.spec.Name, holder, kind, err)
+	}
+	for {
+		done, errText, detail, err := m.o.Journal.IntentState(ctx, id)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s: waiting for %s to %s: %w", s.spec.Name, holder, kind, err)
+		case done && errText != "":
+			return nil, fmt.Errorf("%s (by %s)", errText, holder)
+		case done:
+			return detail, nil
+		}
+		gone := false
+		if err := m.do(ctx, func() { gone = !s.lease.heldElsewhere() }); err != nil {
+			return nil, err
+		}
+		if gone {
+			return nil, sentence(ErrUnconfirmed, nil, "%s: %s ended before it could say what became of this; try again", s.spec.Name, holder)
+		}
+		if !pause(ctx, intentLook) {
+			if w, ok := m.o.Journal.(interface {
+				WithdrawIntent(ctx context.Context, id int64) (bool, error)
+			}); ok {
+				wctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+				taken, err := w.WithdrawIntent(wctx, id)
+				stop()
+				if err == nil && taken {
+					return nil, fmt.Errorf("%s: %s has not begun to %s; it was taken back: %w", s.spec.Name, holder, kind, ctx.Err())
+				}
+			}
+			return nil, sentence(ErrUnconfirmed, ctx.Err(), "%s: waiting for %s to %s: %v", s.spec.Name, holder, kind, ctx.Err())
+		}
+	}
+}
+
+func (s *server) answerElsewhere(ctx context.Context, a taskmodel.Answer) error {
+	m := s.m
+	var k taskmodel.Key
+	if err := m.do(ctx, func() {
+		q, _ := m.board.Question(a.Question)
+		k = q.Task
+	}); err != nil {
+		return err
+	}
+	b, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("%s: writing the answer: %w", s.spec.Name, err)
+	}
+	_, err = s.viaHolder(ctx, "answer", k, b)
+	return err
+}
+
+func (s *server) fetchElsewhere(ctx context.Context, k taskmodel.Key) (taskmodel.Outcome, error) {
+	var o taskmodel.Outcome
+	b, err := s.viaHolder(ctx, "fetch", k, nil)
+	if err != nil {
+		return o, err
+	}
+	if err := decode(b, &o); err != nil {
+		return o, fmt.Errorf("%s: reading the result that was fetched: %w", k, err)
+	}
+	if o.IsZero() {
+		if o, ok := s.kept(ctx, k); ok {
+			return o, nil
+		}
+	}
+	return o, nil
+}
+
+func (s *server) startElsewhere(ctx context.Context, r StartRequest) (StartReply, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return StartReply{}, fmt.Errorf("%s: writing the call: %w", s.spec.Name, err)
+	}
+	b, err = s.viaHolder(ctx, "start", taskmodel.Key{Server: s.spec.Name}, b)
+	if err != nil {
+		return StartReply{}, err
+	}
+	var reply StartReply
+	if err := decode(b, &reply); err != nil {
+		return reply, fmt.Errorf("%s: reading what became of the call: %w", s.spec.Name, err)
+	}
+	if reply.Key.ID != "" {
+		reply.Key.Server = s.spec.Name
+		if _, err := s.awaitRow(ctx, reply.Key); err != nil {
+			return reply, err
+		}
+	}
+	return reply, nil
+}
+
+// awaitRow waits until a task that the holder made or took up shows here.
+func (s *server) awaitRow(ctx context.Context, k taskmodel.Key) (taskmodel.Task, error) {
+	for {
+		var t taskmodel.Task
+		var ok bool
+		if err := s.m.do(ctx, func() { t, ok = s.m.board.Task(k) }); err != nil {
+			return t, err
+		}
+		if ok {
+			return t, nil
+		}
+		if !pause(ctx, intentLook) {
+			return t, fmt.Errorf("%s: waiting for the task to show: %w", k, ctx.Err())
+		}
+	}
+}
+
+// carryOut does what another process asked for. The journal hands each intent
+// out once.
+func (s *server) carryOut(in journal.Intent) {
+	m := s.m
+	k := in.Task
+	k.Server = s.spec.Name
+	m.spawn(func() {
+		ctx, stop := m.ctx, context.CancelFunc(func() {})
+		if in.Kind != "fetch" { // which may wait for a task's end
+			ctx, stop = context.WithTimeout(m.ctx, intentLimit)
+		}
+		defer stop()
+		var out any
+		err := func() error {
+			switch in.Kind {
+			case "answer":
+				var a taskmodel.Answer
+				if err := decode(in.Payload, &a); err != nil {
+					return err
+				}
+				a.Question.Server = s.spec.Name
+				return m.Answer(ctx, a)
+			case "cancel":
+				return m.Cancel(ctx, k)
+			case "fetch":
+				o, err := m.Fetch(ctx, k)
+				out = o
+				return err
+			case "poll":
+				var p struct{ Add bool }
+				if err := decode(in.Payload, &p); err != nil {
+					return err
+				}
+				if p.Add {
+					_, err := m.Add(ctx, s.spec.Name, k.ID)
+					return err
+				}
+				_, err := m.Poll(ctx, k)
+				return err
+			case "start":
+				var r StartRequest
+				if err := decode(in.Payload, &r); err != nil {
+					return err
+				}
+				r.Server = s.spec.Name
+				reply, err := m.Start(ctx, r)
+				out = reply
+				return err
+			}
+			return fmt.Errorf("%s: asked to %q, which this mcptasks does not know", s.spec.Name, in.Kind)
+		}()
+		words := ""
+		var b json.RawMessage
+		if err != nil {
+			words = err.Error()
+		} else if out != nil {
+			if b, err = json.Marshal(out); err != nil {
+				words = err.Error()
+			}
+		}
+		fctx, end := context.WithTimeout(context.WithoutCancel(m.ctx), 2*time.Second)
+		defer end()
+		if err := m.o.Journal.FinishIntent(fctx, in.ID, words, b); err != nil {
+			m.log.Warn("saying what became of an intent", "server", s.spec.Name, "err", err)
+		}
+	})
+}

@@ -1,0 +1,427 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"mcptasks/mcp"
+	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/journal"
+)
+
+const (
+	answerTimeout = time.Minute
+	resendAfter   = 5 * time.Second // a person may send again what the server took and still asks
+	askAgainMost  = time.Minute
+	maxQuestions  = 1000 // open ones of one server
+)
+
+// asked takes a question, or one that was seen again.
+func (s *server) asked(q taskmodel.Question, conn int) {
+	m := s.m
+	if s.forgot[q.Task.ID] && q.Task.ID != "" && q.Task.Role == taskmodel.Requestor {
+		return
+	}
+	if s.openQuestions() >= maxQuestions {
+		m.log.Warn("too many open questions; a further one is not shown", "server", s.spec.Name)
+		return
+	}
+	old, seen := m.board.Question(q.ID)
+	if seen {
+		switch old.State {
+		case taskmodel.QuestionWithdrawn:
+			// Asked again: open again, with what had been typed.
+			q.Draft, q.Round = old.Draft, old.Round
+		default:
+			// Answered, being sent, unconfirmed or open: nothing new (I2).
+			s.was[q.ID] = conn
+			return
+		}
+	}
+	t, known := m.board.Task(q.Task)
+	if known {
+		if q.Tool == "" {
+			q.Tool = t.Tool
+		}
+		for _, id := range t.Inputs {
+			o, ok := m.board.Question(id)
+			if !ok || id == q.ID {
+				continue
+			}
+			q.Round = max(q.Round, o.Round+1)
+			if o.State == taskmodel.QuestionWithdrawn && o.Draft != nil && q.Draft == nil && sameAsk(o, q) {
+				q.Draft = o.Draft // the same question on a new connection
+			}
+		}
+	}
+	q.Round = max(q.Round, 1)
+	q.State = taskmodel.QuestionOpen
+	if q.AskedAt.IsZero() {
+		q.AskedAt = m.now()
+	}
+	s.was[q.ID] = conn
+	m.board.PutQuestion(q)
+	m.touch()
+	s.m.history(s, taskmodel.Event{Time: m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
+		Status: t.Status, Question: q.ID, Message: q.Message,
+		Detail: detail(map[string]any{"key": q.Key, "kind": q.Kind, "method": q.Method, "message": q.Message, "round": q.Round})},
+		func(e *journal.Entry) { e.Question = &q })
+}
+
+func (s *server) openQuestions() int {
+	n := 0
+	for id := range s.was {
+		if q, ok := s.m.board.Question(id); ok && q.State.Open() {
+			n++
+		}
+	}
+	return n
+}
+
+func sameAsk(a, b taskmodel.Question) bool {
+	return a.Task == b.Task && a.Kind == b.Kind && a.Message == b.Message && string(a.Schema) == string(b.Schema)
+}
+
+// withdrawn: the server does not want an answer (any more).
+func (s *server) withdrawn(id taskmodel.QuestionID, why string) {
+	m := s.m
+	q, ok := m.board.Question(id)
+	if !ok {
+		return
+	}
+	switch q.State {
+	case taskmodel.QuestionAnswered, taskmodel.QuestionWithdrawn, taskmodel.QuestionUnconfirmed:
+		return
+	case taskmodel.QuestionSending:
+		return // what becomes of the answer says what is true
+	}
+	q.State, q.Withdrawn = taskmodel.QuestionWithdrawn, why
+	delete(s.was, id)
+	m.board.PutQuestion(q)
+	m.touch()
+	m.history(s, taskmodel.Event{Time: m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
+		Question: id, Message: "withdrawn: " + why, Detail: detail(map[string]any{"key": q.Key, "withdrawn": why})},
+		func(e *journal.Entry) { e.Question = &q })
+}
+
+// completedElsewhere: a URL elicitation was completed in the browser.
+func (s *server) completedElsewhere(elicitID string) {
+	for id := range s.was {
+		q, ok := s.m.board.Question(id)
+		if !ok || q.ElicitID != elicitID || q.Done {
+			continue
+		}
+		q.Done = true
+		s.m.board.PutQuestion(q)
+		s.m.touch()
+		s.m.history(s, taskmodel.Event{Time: s.m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
+			Question: id, Message: "completed in the browser", Detail: detail(map[string]any{"key": q.Key, "done": true})},
+			func(e *journal.Entry) { e.Question = &q })
+	}
+}
+
+// maybeAsk opens the way by which a task's question comes, where that is ours
+// to do: only for tasks started or added here, since a server may take the
+// question from another client's queue (field fault S2).
+func (s *server) maybeAsk(w *watch, t taskmodel.Task) {
+	if t.Ours && t.Generation == taskmodel.GenCore {
+		s.openAsk(w)
+	}
+}
+
+// openAsk keeps exactly one tasks/result open while its task is unfinished.
+func (s *server) openAsk(w *watch) {
+	if w.asking || s.client == nil {
+		return
+	}
+	w.asking = true
+	s.openResult(w.id, false)
+}
+
+// askEnded is told that the open tasks/result of a task has ended without its
+// result; where the task still waits, it is opened again.
+func (s *server) askEnded(id string) {
+	w := s.watches[id]
+	if w == nil {
+		return
+	}
+	w.asking = false
+	w.asks++
+	m := s.m
+	m.alarms.at(m.now().Add(m.backoff(w.asks-1, retryFirst/2, askAgainMost)), func() {
+		if w := s.watches[id]; w != nil && w.status == taskmodel.InputRequired {
+			if t, ok := m.board.Task(s.key(id)); ok {
+				if w.ours {
+					t.Ours = true
+				}
+				s.maybeAsk(w, t)
+			}
+		}
+	})
+}
+
+// Ask opens the way by which the task's question comes, also where that is not
+// done by itself. It does not wait for the question.
+func (m *Monitor) Ask(ctx context.Context, k taskmodel.Key) error {
+	s, err := m.server(k.Server)
+	if err != nil {
+		return err
+	}
+	t, err := m.task(ctx, k)
+	switch {
+	case err != nil:
+		return err
+	case t.Terminal():
+		return fmt.Errorf("%s: the task has ended as %s and asks nothing", k, t.Status)
+	case t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired:
+		return sentence(ErrGone, nil, "%s: the task is gone: %s", k, t.Note)
+	}
+	if held, err := s.heldBy(ctx); held || err != nil {
+		return err // its holder hears the questions; they show here too
+	}
+	if _, _, err := s.ready(ctx); err != nil {
+		return err
+	}
+	if t.Generation != taskmodel.GenCore {
+		return s.look(ctx, k.ID) // questions come with the state, or on any stream
+	}
+	return m.do(ctx, func() {
+		if w := s.watches[k.ID]; w != nil {
+			w.ours = true // the person has said so
+			s.openAsk(w)
+		}
+	})
+}
+
+// Answer sends a person's answer. It returns when the server took it, or with
+// an error: then the question says where it stands. An answer is sent once; a
+// question that was answered and is still asked may be answered again by the
+// person after a while.
+func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
+	if m.o.Readonly {
+		return ErrReadonly
+	}
+	s, err := m.server(a.Question.Server)
+	if err != nil {
+		return err
+	}
+	if held, herr := s.heldBy(ctx); herr != nil {
+		return herr
+	} else if held {
+		return s.answerElsewhere(ctx, a)
+	}
+	if _, _, err := s.ready(ctx); err != nil {
+		return err
+	}
+	var q taskmodel.Question
+	var c client
+	var conn int
+	again := false
+	derr := m.do(ctx, func() {
+		var ok bool
+		q, ok = m.board.Question(a.Question)
+		now := m.now()
+		switch {
+		case !ok:
+			err = sentence(ErrNoQuestion, nil, "%s: this question is not known any more", a.Question.Server)
+		case q.State == taskmodel.QuestionSending:
+			err = fmt.Errorf("%s: an answer to this question is being sent already", a.Question.Server)
+		case q.State == taskmodel.QuestionWithdrawn:
+			err = sentence(ErrNoQuestion, nil, "%s: the question was withdrawn: %s", a.Question.Server, q.Withdrawn)
+		case q.State == taskmodel.QuestionAnswered && now.Sub(q.SentAt) < resendAfter:
+			err = fmt.Errorf("%s: answered %s ago; the server has taken the answer", a.Question.Server, now.Sub(q.SentAt).Round(time.Second))
+		case s.client == nil:
+			err = sentence(ErrUnreachable, nil, "%s: not connected; the draft is kept", a.Question.Server)
+		}
+		if err != nil {
+			return
+		}
+		again = q.State == taskmodel.QuestionAnswered || q.State == taskmodel.QuestionUnconfirmed
+		c, conn = s.client, s.conn
+		q.State, q.SentAt, q.Refusal = taskmodel.QuestionSending, now, ""
+		m.board.PutQuestion(q)
+		m.touch()
+	})
+	if derr != nil {
+		return derr
+	}
+	if err != nil {
+		return err
+	}
+	// From here on it goes its way, whether or not the caller waits.
+	result := make(chan error, 1)
+	if !m.mail.post(func() { m.spawn(func() { result <- s.sendAnswer(q, a, c, conn, again) }) }) {
+		return ErrStopped
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return sentence(ErrUnconfirmed, ctx.Err(), "%s: the answer is on its way; what becomes of it shows at the question", s.spec.Name)
+	case <-m.done:
+		return ErrStopped
+	}
+}
+
+// sendAnswer writes the answer down, sends it once, and says what became of it.
+func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, conn int, again bool) error {
+	m := s.m
+	note := ""
+	if j := m.o.Journal; j != nil {
+		ctx, stop := context.WithTimeout(m.ctx, 2*time.Second)
+		err := j.Write(ctx, journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Key: q.Task, Question: &q, Answer: &a})
+		if err != nil {
+			note = "not written down before it was sent: " + err.Error()
+			m.log.Warn("an answer could not be written down before it was sent", "server", s.spec.Name, "err", err)
+		}
+		stop()
+		if s.shared(c) {
+			act := "answer:" + q.ID.ID
+			if again {
+				act += fmt.Sprintf(":again:%d", q.SentAt.Unix()/60)
+			}
+			cctx, stop := context.WithTimeout(m.ctx, 2*time.Second)
+			mine, err := j.ClaimAct(cctx, s.spec.Target, act)
+			stop()
+			if err == nil && !mine {
+				err := fmt.Errorf("%s: another mcptasks has answered this question", s.spec.Name)
+				_ = m.do(m.ctx, func() { s.answerDone(q.ID, taskmodel.QuestionAnswered, "", a, "answered by another mcptasks") })
+				return err
+			}
+		}
+	}
+	ctx, stop := context.WithTimeout(m.ctx, answerTimeout)
+	err := c.Answer(ctx, a)
+	stop()
+	state, words := taskmodel.QuestionAnswered, ""
+	var rpc *taskmodel.RPCError
+	var out error
+	switch {
+	case err == nil:
+	case errors.Is(err, mcp.ErrNoQuestion):
+		state, words = taskmodel.QuestionWithdrawn, "the server does not ask this any more"
+		out = sentence(ErrNoQuestion, err, "%s: the server does not ask this any more; nothing was sent", s.spec.Name)
+	case errors.Is(err, mcp.ErrUnsupported):
+		state, words = taskmodel.QuestionRefused, err.Error()
+		out = err
+	case errors.As(err, &rpc):
+		state, words = taskmodel.QuestionRefused, rpc.Message
+		out = err
+	case errors.Is(err, mcp.ErrAuth), errors.Is(err, mcp.ErrSessionLost):
+		// The server refused the message itself: nothing was taken.
+		state, words = taskmodel.QuestionRefused, err.Error()
+		out = err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, mcp.ErrClosed), connectionFault(err):
+		state = taskmodel.QuestionUnconfirmed
+		out = sentence(ErrUnconfirmed, err, "%s: the answer was sent, and it is not known whether the server took it: %v", s.spec.Name, err)
+	default:
+		state, words = taskmodel.QuestionRefused, err.Error()
+		out = err
+	}
+	m.post(func() {
+		s.heard(conn, err)
+		s.answerDone(q.ID, state, words, a, note)
+		if state == taskmodel.QuestionAnswered && q.Task.ID != "" {
+			s.pollSoon(q.Task)
+		}
+	})
+	return out
+}
+
+// pollSoon makes a task due within the shortest pace.
+func (s *server) pollSoon(k taskmodel.Key) {
+	w := s.watches[k.ID]
+	if w == nil || w.inflight || k.Role == taskmodel.Receiver {
+		return
+	}
+	if at := s.m.now().Add(pollFloor); at.Before(w.due) {
+		s.setDue(w, at, w.urgent)
+		s.arm()
+	}
+}
+
+// answerDone puts the end of an answer's way on the board and into the history:
+// which key was answered and how, not with what.
+func (s *server) answerDone(id taskmodel.QuestionID, st taskmodel.QuestionState, words string, a taskmodel.Answer, note string) {
+	m := s.m
+	q, ok := m.board.Question(id)
+	if !ok {
+		return
+	}
+	q.State, q.Refusal = st, ""
+	switch st {
+	case taskmodel.QuestionRefused:
+		q.Refusal = words
+	case taskmodel.QuestionWithdrawn:
+		q.Withdrawn = words
+	case taskmodel.QuestionAnswered:
+		q.Draft = nil
+	}
+	m.board.PutQuestion(q)
+	m.touch()
+	d := map[string]any{"key": q.Key, "action": a.Action, "state": st}
+	if keys := topKeys(a.Content); len(keys) > 0 && q.Kind == taskmodel.AskForm {
+		d["fields"] = keys
+	}
+	if words != "" {
+		d["refusal"] = words
+	}
+	if note != "" {
+		d["note"] = note
+	}
+	message := map[taskmodel.QuestionState]string{
+		taskmodel.QuestionAnswered: "answered: " + string(a.Action), taskmodel.QuestionRefused: "the server refused the answer: " + words,
+		taskmodel.QuestionUnconfirmed: "sent, outcome unknown", taskmodel.QuestionWithdrawn: words,
+	}[st]
+	m.history(s, taskmodel.Event{Time: m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventAnswer,
+		Question: id, Message: message, Detail: detail(d)},
+		func(e *journal.Entry) {
+			e.Question = &q
+			if st != taskmodel.QuestionUnconfirmed && st != taskmodel.QuestionRefused {
+				e.Delivered = &id
+			}
+		})
+	if q.Receiver || q.Task.ID == "" {
+		return
+	}
+	// A task that ended while its answer was on the way is asked nothing more.
+	if t, ok := m.board.Task(q.Task); ok && t.Terminal() && q.State.Open() {
+		s.withdrawn(id, "the task ended as "+string(t.Status))
+	}
+}
+
+// topKeys are the names in an answer's content.
+func topKeys(content json.RawMessage) []string {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(content, &o) != nil {
+		return nil
+	}
+	keys := make([]string, 0, len(o))
+	for k := range o {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// SaveDraft keeps what a person has typed so far, also for the next run.
+func (m *Monitor) SaveDraft(id taskmodel.QuestionID, draft json.RawMessage) {
+	own := slices.Clone(draft)
+	m.post(func() {
+		s := m.byName[id.Server]
+		q, ok := m.board.Question(id)
+		if s == nil || !ok || q.State == taskmodel.QuestionAnswered {
+			return
+		}
+		q.Draft = own
+		m.board.PutQuestion(q)
+		m.touch()
+		if m.o.Journal != nil {
+			m.o.Journal.Queue(journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Key: q.Task, Question: &q})
+		}
+	})
+}
