@@ -152,6 +152,9 @@ func (x *extension) Watch(_ context.Context, ids []string) error {
 	if why := x.listen.refused(); why != "" {
 		return x.s.unsupported("asking for pushes", why)
 	}
+	if x.s.getInfo().Generation == taskmodel.GenNone {
+		ids = nil // the tools may still change
+	}
 	x.listen.want(ids)
 	return nil
 }

@@ -381,6 +381,11 @@ func TestXServerWithoutTheExtension(t *testing.T) {
 		if err != nil || st.Outcome.Result == nil {
 			t.Errorf("%+v, %v", st, err)
 		}
+		if err := c.Tasks().Watch(t.Context(), []string{"T"}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		s.quiet()
 	})
 }
 
