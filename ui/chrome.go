@@ -1,0 +1,375 @@
+package ui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"mcptasks/keymap"
+	"mcptasks/taskmodel"
+	"mcptasks/ui/dialog"
+	"mcptasks/ui/kit"
+	"mcptasks/ui/safe"
+	"mcptasks/ui/theme"
+)
+
+// The smallest window that the screens are laid out for.
+const (
+	minW, minH = 40, 10
+	sideW      = 160 // from here on the detail stands beside the list
+)
+
+func sortStrings(s []string) { slices.Sort(s) }
+
+// View implements tea.Model: the frame that Update drew, with what the
+// terminal is told beside it. Pointer fields are compared by pointer and are
+// made anew each time.
+func (m *model) View() tea.View {
+	v := tea.NewView(m.frame)
+	v.AltScreen = true
+	v.ReportFocus = true
+	if m.mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	m.teller.View(&v, m.env.Board)
+	return v
+}
+
+// draw makes the frame.
+func (m *model) draw() {
+	if m.w < minW || m.h < minH {
+		m.frame = m.tooSmall()
+		return
+	}
+	var b strings.Builder
+	b.WriteString(m.headLine())
+	b.WriteByte('\n')
+	tall := m.h >= 18
+	used := 3 // head, status, keys
+	if tall {
+		b.WriteString(m.serverLine())
+		b.WriteString("\n\n")
+		used += 3 // servers, a blank line below them, one above the status
+	}
+	h := m.h - used
+	b.WriteString(m.body(m.w, h))
+	b.WriteByte('\n')
+	if tall {
+		b.WriteByte('\n')
+	}
+	b.WriteString(m.statusLine())
+	b.WriteByte('\n')
+	b.WriteString(m.keyLine())
+	m.frame = b.String()
+}
+
+// bodyTop is the line on which the body begins.
+func (m *model) bodyTop() int {
+	if m.h >= 18 {
+		return 3
+	}
+	return 1
+}
+
+func (m *model) tooSmall() string {
+	c := m.env.Board.Counts()
+	text := fmt.Sprintf("mcptasks needs a window of %d×%d; this one is %d×%d.", minW, minH, m.w, m.h)
+	if m.w*m.h < 120 {
+		text = fmt.Sprintf("%d×%d is too small", m.w, m.h)
+	}
+	if n := c.Questions; n > 0 && m.h > 3 {
+		text += " " + kit.Count(n, "question") + "."
+	}
+	return kit.Fill(safe.Wrap(text, max(m.w, 1)), max(m.h, 1))
+}
+
+// sideShown reports whether the detail stands beside the list.
+func (m *model) sideShown() bool {
+	return m.sideOn && m.w >= sideW && len(m.stack) == 0 && m.h >= 16
+}
+
+func (m *model) toggleSide() {
+	m.sideOn = !m.sideOn
+	m.sideKey = false
+	m.side.Focus(false)
+	if m.w < sideW {
+		m.say(fmt.Sprintf("The detail stands beside the list from %d columns on; this window has %d.", sideW, m.w), false)
+	}
+}
+
+func (m *model) body(w, h int) string {
+	var out string
+	if len(m.stack) == 0 && m.sideShown() {
+		lw := w*11/20 - 2
+		rw := w - lw - 3
+		left := m.list.View(&m.env, lw, h)
+		if k, ok := m.list.Selected(); ok {
+			m.side.Show(k)
+		}
+		rule := " " + m.th.Faint.Render("│") + " "
+		out = kit.Columns(left, m.side.View(&m.env, rw, h), lw, rule, h)
+	} else {
+		out = m.top().View(&m.env, w, h)
+	}
+	if m.palette != nil {
+		out = m.palette.Over(&m.env, out, w, h)
+	}
+	if m.dialogs.Top() != nil {
+		out = m.dialogs.Over(&m.env, out, w, h)
+	} else if m.palette == nil && len(m.stack) == 0 && m.list.Typing() {
+		out = m.suggestions(out, w, h)
+	}
+	return out
+}
+
+// suggestions shows how the filter being typed could go on.
+func (m *model) suggestions(body string, w, h int) string {
+	all, pick := m.list.Suggestions()
+	if len(all) == 0 {
+		return body
+	}
+	n := min(len(all), 8, h-2)
+	from := 0
+	if pick >= n {
+		from = pick - n + 1
+	}
+	var block []string
+	bw := 0
+	for _, s := range all[from : from+n] {
+		bw = max(bw, safe.Width(safe.Line(s)))
+	}
+	bw = min(bw, w-6)
+	for i, s := range all[from : from+n] {
+		st := m.th.Dim
+		if from+i == pick {
+			st = m.th.Text.On(m.th.Selection)
+		}
+		block = append(block, m.th.Faint.Render("│")+" "+st.Render(safe.Fit(safe.Line(s), bw))+" "+m.th.Faint.Render("│"))
+	}
+	return dialog.Overlay(body, block, 0, h-n, w)
+}
+
+// headLine counts what there is; only what needs a person has colour.
+func (m *model) headLine() string {
+	th, c := &m.th, m.env.Board.Counts()
+	l := kit.NewLine(m.w, nil)
+	l.Add(th.Title, "mcptasks")
+	l.Gap(2).Add(th.Text, kit.Count(c.Total, "task"))
+	count := func(n int, one, many string, s theme.Style) {
+		if n > 0 {
+			word := many
+			if n == 1 {
+				word = one
+			}
+			l.Gap(2).Add(s, kit.Thousands(n)+" "+word)
+		}
+	}
+	count(c.ByStatus[taskmodel.Working]+c.ByStatus[taskmodel.Submitted], "working", "working", th.Dim)
+	count(c.Questions, "question", "questions", th.Status.Input)
+	count(c.ByStatus[taskmodel.Failed], "failed", "failed", th.Status.Failed)
+	right := ""
+	switch {
+	case m.env.Readonly:
+		right = "read-only"
+	case m.env.Paused:
+		right = "polling paused"
+	case m.running():
+		right = "polling"
+	}
+	if m.running() {
+		right += "   " + m.now.Format("15:04:05")
+		m.env.Until(m.now.Truncate(second).Add(second))
+	}
+	st := th.Dim
+	if m.env.Paused {
+		st = th.Warn
+	}
+	l.Right(st, right)
+	return l.String()
+}
+
+// running reports whether anything is going on that a clock belongs to.
+func (m *model) running() bool {
+	c := m.env.Board.Counts()
+	return c.ByStatus[taskmodel.Working]+c.ByStatus[taskmodel.Submitted]+c.ByStatus[taskmodel.InputRequired] > 0
+}
+
+// serverLine says how each connection stands, in as many words as fit.
+func (m *model) serverLine() string {
+	servers := m.env.Board.Servers()
+	for _, words := range []int{3, 2, 1} {
+		l := kit.NewLine(m.w, nil)
+		ok := true
+		for i, s := range servers {
+			if i > 0 {
+				l.Gap(5)
+			}
+			for _, sp := range m.serverWords(s, words) {
+				if ok = ok && safe.Width(sp.Text) <= l.Left(); ok {
+					l.Add(sp.Style, sp.Text)
+				}
+			}
+		}
+		if ok {
+			return l.String()
+		}
+	}
+	states := map[taskmodel.ServerState]int{}
+	for _, s := range servers {
+		states[s.State]++
+	}
+	l := kit.NewLine(m.w, nil)
+	l.Add(m.th.Dim, kit.Count(len(servers), "server"))
+	for _, st := range []taskmodel.ServerState{taskmodel.ServerReady, taskmodel.ServerConnecting, taskmodel.ServerRetrying,
+		taskmodel.ServerAuth, taskmodel.ServerFailed, taskmodel.ServerOff} {
+		if n := states[st]; n > 0 {
+			g, w, style := m.th.OfServer(st)
+			l.Gap(3).Add(style, g).Gap(1).Add(m.th.Dim, fmt.Sprintf("%d %s", n, w))
+		}
+	}
+	return l.String()
+}
+
+func (m *model) serverWords(s taskmodel.Server, words int) []kit.Span {
+	th := &m.th
+	g, state, style := th.OfServer(s.State)
+	out := []kit.Span{{Style: style, Text: g}, {Style: th.Text, Text: " " + safe.Line(s.Name)}}
+	if s.State != taskmodel.ServerReady {
+		text := state
+		if s.State == taskmodel.ServerRetrying && s.RetryAt.After(m.env.Now) {
+			text = "retry in " + m.env.Left(s.RetryAt)
+		}
+		if words == 3 && s.Error != "" {
+			text += ": " + safe.Truncate(safe.Line(s.Error), 48, safe.Ellipsis)
+		}
+		if words >= 2 || s.State == taskmodel.ServerFailed || s.State == taskmodel.ServerAuth {
+			out = append(out, kit.Span{Style: th.Dim, Text: "  " + text})
+		}
+		return out
+	}
+	if words == 1 {
+		return out
+	}
+	if s.Generation != "" {
+		gen := string(s.Generation)
+		if s.Generation == taskmodel.GenNone {
+			gen = "no tasks"
+		}
+		out = append(out, kit.Span{Style: th.Dim, Text: "  " + gen})
+	}
+	if s.Warning != "" {
+		out = append(out, kit.Span{Style: th.Warn, Text: "  " + safe.Line(s.Warning)})
+	}
+	if s.HeldBy != "" {
+		out = append(out, kit.Span{Style: th.Dim, Text: "  held by " + safe.Line(s.HeldBy)})
+	}
+	if words == 3 {
+		if s.Can.Push {
+			out = append(out, kit.Span{Style: th.Dim, Text: "  push"})
+		}
+		if s.RTT > 0 {
+			out = append(out, kit.Span{Style: th.Dim, Text: "  " + kit.RTT(s.RTT)})
+		}
+		if s.Listing {
+			out = append(out, kit.Span{Style: th.Dim, Text: "  listing …"})
+		}
+	}
+	return out
+}
+
+func (m *model) statusLine() string {
+	if m.palette != nil {
+		return m.palette.Line(&m.env, m.w)
+	}
+	if m.notice.text != "" && m.now.Before(m.notice.until) {
+		m.env.Until(m.notice.until)
+		st := m.th.Text
+		if m.notice.bad {
+			st = m.th.Error
+		}
+		return kit.NewLine(m.w, nil).Add(st, safe.Line(m.notice.text)).String()
+	}
+	m.notice = notice{}
+	left, right := m.top().Status(&m.env, m.w)
+	l := kit.NewLine(m.w, nil)
+	lw, rw := safe.Width(left), safe.Width(right)
+	if lw > m.w {
+		return safe.Truncate(left, m.w, safe.Ellipsis)
+	}
+	l.Styled(left, lw)
+	if rw > 0 && rw+2 <= l.Left() {
+		l.To(m.w - rw)
+		l.Styled(right, rw)
+	}
+	return l.String()
+}
+
+// keyLine says what can be done here; help and quit are always there.
+func (m *model) keyLine() string {
+	var keys []keymap.Binding
+	end := []keymap.Binding{m.keys.Help, m.keys.Quit}
+	switch d := m.dialogs.Top(); {
+	case d != nil:
+		keys, end = d.Keys(&m.env), nil
+	case m.palette != nil:
+		keys, end = []keymap.Binding{m.keys.Accept, m.keys.Leave, m.keys.Complete, m.keys.HistoryUp}, nil
+	default:
+		top := m.top()
+		keys = top.Keys(&m.env)
+		if t, ok := top.(kit.Typer); ok && t.Typing() {
+			end = nil
+		} else if top != kit.Screen(m.list) {
+			end = []keymap.Binding{m.keys.Back, m.keys.Help}
+		}
+	}
+	return KeyLine(&m.th, m.w, keys, end, m.env.Board.OpenQuestions())
+}
+
+// KeyLine writes keys with their words into w cells; those of end have their
+// place in any case.
+func KeyLine(th *theme.Theme, w int, keys, end []keymap.Binding, questions int) string {
+	word := func(b keymap.Binding) string {
+		if b.Action == "inbox" && questions > 0 {
+			return fmt.Sprintf("%s %d", b.Short, questions)
+		}
+		return b.Short
+	}
+	size := func(b keymap.Binding) int { return safe.Width(b.Label()) + 1 + safe.Width(word(b)) }
+	gap := 3
+	if w < 100 {
+		gap = 2
+	}
+	room := w
+	for _, b := range end {
+		room -= size(b) + gap
+	}
+	l := kit.NewLine(w, nil)
+	put := func(b keymap.Binding) {
+		if l.Used() > 0 {
+			l.Gap(gap)
+		}
+		l.Add(th.Key, b.Label()).Gap(1)
+		st := th.Dim
+		if b.Action == "inbox" && questions > 0 {
+			st = th.Status.Input
+		}
+		l.Add(st, word(b))
+	}
+	for _, b := range keys {
+		if !b.Enabled() {
+			continue
+		}
+		if l.Used()+gap+size(b) > room {
+			break
+		}
+		put(b)
+	}
+	for _, b := range end {
+		if b.Enabled() && l.Used()+gap+size(b) <= w {
+			put(b)
+		}
+	}
+	return l.String()
+}

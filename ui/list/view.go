@@ -1,0 +1,133 @@
+package list
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"mcptasks/taskmodel"
+	"mcptasks/ui/kit"
+	"mcptasks/ui/safe"
+)
+
+// time1 is how long before its end a task's time is shown as a warning.
+const time1 = time.Minute
+
+// View implements kit.Screen.
+func (l *List) View(e *kit.Env, w, h int) string {
+	l.clock(e)
+	n := l.view.Len()
+	if n == 0 {
+		return l.empty(e, w, h)
+	}
+	body := h - 1
+	from, to := l.table.Window(n, body)
+	rows := l.view.Rows(from, to-from)
+	l.measure(e, rows)
+	slots := l.layout(w - 2)
+	out := l.header(e, slots, w)
+	if body <= 0 {
+		return out
+	}
+	return out + "\n" + l.table.Draw(e.Theme, n, w, body, func(b *kit.Line, i int) {
+		if i-from < len(rows) {
+			l.row(e, b, rows[i-from], slots)
+		}
+	})
+}
+
+// empty says why there is nothing and what to do about it.
+func (l *List) empty(e *kit.Env, w, h int) string {
+	th := e.Theme
+	k := e.Keys
+	var lines []string
+	say := func(s string) {
+		for _, part := range safe.Wrap(s, max(w-4, 10)) {
+			lines = append(lines, "  "+th.Text.Render(part))
+		}
+	}
+	dim := func(s string) {
+		for _, part := range safe.Wrap(s, max(w-4, 10)) {
+			lines = append(lines, "  "+th.Dim.Render(part))
+		}
+	}
+	lines = append(lines, "")
+	servers := e.Board.Servers()
+	switch {
+	case l.filter.text != "" && e.Board.Len() > 0:
+		say(fmt.Sprintf("None of %s matches the filter.", kit.Count(e.Board.Len(), "task")))
+		dim(fmt.Sprintf("%s clears it, %s changes it.", k.Back.Label(), k.Filter.Label()))
+	case len(servers) == 0:
+		say("No servers yet.")
+		lines = append(lines, "")
+		for _, s := range l.opt.Empty {
+			dim(s)
+		}
+	default:
+		say("No tasks yet.")
+		dim(fmt.Sprintf("%s starts one, %s takes one up by its id, %s shows the servers.", k.Start.Label(), k.Add.Label(), k.Servers.Label()))
+		lines = append(lines, "")
+		for _, s := range servers {
+			name := safe.Line(s.Name)
+			switch {
+			case s.State == taskmodel.ServerConnecting:
+				dim(name + "  connecting …")
+			case s.Error != "":
+				say(name + "  " + safe.Line(s.Error))
+				if !s.RetryAt.IsZero() && s.RetryAt.After(e.Now) {
+					dim("    next try in " + e.Left(s.RetryAt))
+				}
+			case s.ListIncomplete != "":
+				dim(name + "  " + safe.Line(s.ListIncomplete))
+			case !s.Can.List && s.Can.ListWhy != "":
+				dim(name + "  cannot list its tasks: " + safe.Line(s.Can.ListWhy))
+			case s.State == taskmodel.ServerOff:
+				dim(name + "  off; " + k.Servers.Label() + " then " + k.Connect.Label() + " starts it")
+			}
+		}
+	}
+	return kit.Fill(lines, h)
+}
+
+// Status implements kit.Screen.
+func (l *List) Status(e *kit.Env, w int) (left, right string) {
+	th := e.Theme
+	f := &l.filter
+	count := fmt.Sprintf("%s of %s", kit.Thousands(l.view.Matched()), kit.Thousands(e.Board.Len()))
+	if f.typing {
+		right = th.Dim.Render(count)
+		if f.err != "" {
+			right = th.Error.Render(safe.Truncate(safe.Line(f.err), max(w/2, 10), safe.Ellipsis))
+		} else if l.busy {
+			right = th.Dim.Render("…")
+		}
+		room := w - safe.Width(right) - 3
+		return th.Key.Render("/") + f.edit.View(th, min(max(room, 8), w-1)), right
+	}
+	var b strings.Builder
+	if f.text != "" {
+		b.WriteString(th.Text.Render(count) + "  " + th.Link.Render(safe.Line(f.text)))
+	} else {
+		b.WriteString(th.Dim.Render(kit.Count(e.Board.Len(), "task")))
+	}
+	if n := len(l.marks); n > 0 {
+		b.WriteString("  " + th.Mark.Render(fmt.Sprintf("• %d marked", n)))
+	}
+	if l.busy {
+		b.WriteString("  " + th.Dim.Render("sorting …"))
+	}
+	sorted := "sorted by " + string(l.set.Sort)
+	if l.set.Sort == "needs" {
+		sorted = "sorted by needs, age"
+	}
+	if l.set.Reverse {
+		sorted += ", reversed"
+	}
+	if l.set.Group != "" {
+		sorted = "by " + l.set.Group + ", " + sorted
+	}
+	return b.String(), th.Dim.Render(sorted)
+}
+
+// Suggestions are the completions to show while a filter is typed.
+func (l *List) Suggestions() ([]string, int) { return l.filter.suggest, l.filter.pick }

@@ -1,0 +1,53 @@
+package ui
+
+import (
+	tea "charm.land/bubbletea/v2"
+
+	"mcptasks/taskmodel"
+	"mcptasks/ui/detail"
+	"mcptasks/ui/safe"
+)
+
+// outcomeMsg brings a result.
+type outcomeMsg struct {
+	key     taskmodel.Key
+	outcome taskmodel.Outcome
+	err     error
+}
+
+// openResult shows a task's result: what is kept here, else the server's, which
+// may mean to wait for the task's end.
+func (m *model) openResult(k taskmodel.Key) tea.Cmd {
+	t, ok := m.env.Board.Task(k)
+	if !ok {
+		return nil
+	}
+	if t.Outcome.Result != nil || t.Outcome.Err != nil {
+		return m.showOutcome(k, m.name(k), t.Outcome)
+	}
+	if t.Terminal() {
+		m.say("Fetching the result of "+m.name(k)+" …", false)
+	} else {
+		m.say("Waiting for "+m.name(k)+" to end; its result opens then.", false)
+	}
+	ctx := m.ctx
+	return func() tea.Msg {
+		o, err := m.mon.Fetch(ctx, k)
+		return outcomeMsg{k, o, err}
+	}
+}
+
+func (m *model) showOutcome(k taskmodel.Key, title string, o taskmodel.Outcome) tea.Cmd {
+	d := detail.New(k, false)
+	d.Turn(detail.Result)
+	m.push(d)
+	return m.reload()
+}
+
+func (m *model) outcome(o outcomeMsg) tea.Cmd {
+	if o.err != nil {
+		m.say(safe.Line(o.err.Error()), true)
+		return nil
+	}
+	return m.showOutcome(o.key, m.name(o.key), o.outcome)
+}
