@@ -13,8 +13,9 @@ import (
 // that it asks of us as a task while its own task waits.
 func TestPeerPythonCore(t *testing.T) {
 	for name, dial := range map[string]func(*testing.T) Dialer{
-		"stdio": func(t *testing.T) Dialer { return stdioPeer(t, "python-core") },
-		"http":  func(t *testing.T) Dialer { return httpPeer(t, "python-core-http") },
+		"recorded": func(t *testing.T) Dialer { return replayPeer(t, "python-core") },
+		"stdio":    func(t *testing.T) Dialer { return stdioPeer(t, "python-core") },
+		"http":     func(t *testing.T) Dialer { return httpPeer(t, "python-core-http") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,8 +73,9 @@ func TestPeerPythonCore(t *testing.T) {
 // time there may cancel itself; the test goes by what does not.
 func TestPeerMcpGo(t *testing.T) {
 	for name, dial := range map[string]func(*testing.T) Dialer{
-		"stdio": func(t *testing.T) Dialer { return stdioPeer(t, "mcp-go") },
-		"http":  func(t *testing.T) Dialer { return httpPeer(t, "mcp-go-http") },
+		"recorded": func(t *testing.T) Dialer { return replayPeer(t, "mcp-go") },
+		"stdio":    func(t *testing.T) Dialer { return stdioPeer(t, "mcp-go") },
+		"http":     func(t *testing.T) Dialer { return httpPeer(t, "mcp-go-http") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,6 +114,7 @@ func TestPeerWithoutTasks(t *testing.T) {
 		dial func(*testing.T) Dialer
 		gen  taskmodel.Generation // whose schema is spoken
 	}{
+		{"recorded", func(t *testing.T) Dialer { return replayPeer(t, "go-sdk") }, taskmodel.GenExtension},
 		{"stdio", func(t *testing.T) Dialer { return stdioPeer(t, "go-sdk") }, taskmodel.GenExtension},
 		{"http", func(t *testing.T) Dialer { return httpPeer(t, "go-sdk-http") }, taskmodel.GenCore},
 	} {

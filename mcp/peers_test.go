@@ -25,6 +25,7 @@ type peerSession struct {
 	pushed  chan taskmodel.Observation
 	own     chan ReceiverInfo
 	checker *schematest.Checker
+	pace    time.Duration // between polls
 
 	mu   sync.Mutex
 	wire []taskmodel.WireEntry
@@ -52,7 +53,7 @@ func (p *peerSession) Wire(e taskmodel.WireEntry) {
 // stdioPeer and httpPeer are dialers for a peer, by its name.
 func stdioPeer(t *testing.T, name string) Dialer {
 	c := peers.Command(t, name)
-	return &transport.Stdio{Command: c[0], Args: c[1:]}
+	return recorded(t, name, &transport.Stdio{Command: c[0], Args: c[1:]})
 }
 
 func httpPeer(t *testing.T, name string) Dialer { return &transport.HTTP{URL: peers.Serve(t, name)} }
@@ -63,7 +64,10 @@ func connectPeer(t *testing.T, d Dialer, g taskmodel.Generation) *peerSession {
 	t.Cleanup(stop)
 	p := &peerSession{
 		t: t, ctx: ctx, asked: make(chan taskmodel.Question, 100), pushed: make(chan taskmodel.Observation, 1000),
-		own: make(chan ReceiverInfo, 100), checker: schematest.NewChecker(t, g),
+		own: make(chan ReceiverInfo, 100), checker: schematest.NewChecker(t, g), pace: 100 * time.Millisecond,
+	}
+	if _, ok := d.(*replayedPeer); ok {
+		p.pace = time.Millisecond
 	}
 	c, err := Connect(ctx, Options{Name: "peer", Dialer: d, ClientVersion: "1", Handler: p,
 		Roots: func() []Root { return []Root{{URI: "file:///tmp"}} }})
@@ -115,7 +119,7 @@ func (p *peerSession) until(id string, status taskmodel.Status) taskmodel.Snapsh
 			p.t.Fatalf("%s is %s, not %s: %s", id, s.Status, status, s.StatusMessage)
 		}
 		select {
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(p.pace):
 		case <-p.ctx.Done():
 			p.t.Fatal(p.ctx.Err())
 		}
@@ -153,6 +157,7 @@ func TestPeerEverything(t *testing.T) {
 		dial func(*testing.T) Dialer
 		over string
 	}{
+		{"recorded", func(t *testing.T) Dialer { return replayPeer(t, "everything") }, "stdio"},
 		{"stdio", func(t *testing.T) Dialer { return stdioPeer(t, "everything") }, "stdio"},
 		{"streamableHttp", func(t *testing.T) Dialer { return httpPeer(t, "everything-http") }, "http"},
 		{"sse", func(t *testing.T) Dialer { return httpPeer(t, "everything-sse") }, "sse"},
