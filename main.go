@@ -1,4 +1,390 @@
-// Command mcptasks watches long-running MCP tasks.
+// Command mcptasks watches long-running MCP tasks: a terminal UI and commands
+// for scripts over the same monitor. This file only joins the rooms of the
+// house: flags and files in, a running monitor out.
 package main
 
-func main() {}
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"mcptasks/keymap"
+	"mcptasks/mcp/config"
+	"mcptasks/mcp/monitor"
+	"mcptasks/mcp/setup"
+	"mcptasks/taskmodel/board"
+	"mcptasks/ui"
+	"mcptasks/ui/cli"
+	"mcptasks/ui/list"
+	"mcptasks/ui/notify"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
+	env := cli.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		StdinTTY: term.IsTerminal(in), StdoutTTY: term.IsTerminal(out), Getenv: os.Getenv, Now: time.Now, ReadPassword: readPassword,
+	}
+	if w, _, err := term.GetSize(out); err == nil {
+		env.Width = w
+	}
+	code := cli.Run(ctx, env, deps(env))
+	stop()
+	os.Exit(code)
+}
+
+func deps(env cli.Env) cli.Deps {
+	w := &wiring{env: env}
+	return cli.Deps{
+		Version: version(), Open: w.open, UI: w.screens, Demo: w.demo, DemoServer: w.demoServer,
+		Configured: w.configured, Login: w.login, Logout: w.logout,
+		Keys: func() string { m := keymap.Default(); return m.Markdown() },
+	}
+}
+
+// wiring is what one invocation has read: it is filled by open and used by
+// screens.
+type wiring struct {
+	env cli.Env
+	cfg config.Config
+}
+
+// load reads the configuration that the flags ask for.
+func (w *wiring) load(g cli.Global) error {
+	s := config.System()
+	s.Files, s.Servers, s.Sets = g.Config, g.Servers, g.Sets
+	switch {
+	case g.Target != "":
+		e, err := config.ParseTarget(g.Target)
+		if err != nil {
+			return &cli.Error{Kind: "usage", Message: err.Error()}
+		}
+		s.Extra = []config.Server{{Name: "server", Source: "command line", Client: "flag", Entry: e}}
+	case len(g.Command) > 0:
+		s.Extra = []config.Server{{Name: filepath.Base(g.Command[0]), Source: "command line", Client: "flag",
+			Entry: config.ServerEntry{Command: g.Command[0], Args: g.Command[1:]}}}
+	}
+	var err error
+	if w.cfg, err = config.Load(s); err != nil {
+		return &cli.Error{Kind: "config", Message: err.Error()}
+	}
+	return nil
+}
+
+// open makes the monitor on the configured servers.
+func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
+	if err := w.load(g); err != nil {
+		return nil, err
+	}
+	log, closeLog, err := openLog(g.Log)
+	if err != nil {
+		return nil, &cli.Error{Kind: "usage", Message: err.Error()}
+	}
+	servers := w.cfg.Servers
+	if g.Only != nil {
+		servers = slices.DeleteFunc(slices.Clone(servers), func(s config.Server) bool { return !slices.Contains(g.Only, s.Name) })
+	}
+	if servers, err = w.askInputs(servers); err != nil {
+		return nil, err
+	}
+	o := &cli.Opened{Names: names(w.cfg.Servers), StdioOf: func(name string) bool {
+		i := slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == name })
+		return i >= 0 && servers[i].Stdio()
+	}}
+	memory, notes := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
+	o.Notes = notes
+	cwd, _ := os.Getwd()
+	f := w.cfg.File
+	specs := setup.Specs(servers, setup.Options{Log: log, MaxMessage: int64(f.Limits.Message), Cwd: cwd, Auth: setup.Authorizers(stateDir(g.State), log)})
+	for i, s := range specs {
+		specs[i].Autostart = s.Autostart || slices.Contains(g.Only, s.Name) // named, so it is meant
+	}
+	opts := monitor.Options{
+		Servers:  specs,
+		Readonly: g.Readonly, Log: log, Version: version().Module, FetchResults: g.Fetch || !g.Headless,
+		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), PollMin: time.Duration(f.Poll.Min),
+	}
+	if memory != nil {
+		opts.Journal, o.Memory = memory.Store(), memory
+	}
+	m := monitor.New(opts)
+	o.Monitor, o.Run = m, m.Run
+	o.Close = func() error {
+		var err error
+		if memory != nil {
+			err = memory.Close()
+		}
+		return errors.Join(err, closeLog())
+	}
+	return o, nil
+}
+
+// demo makes the monitor on the built-in servers; nothing is remembered.
+func (w *wiring) demo(_ context.Context, g cli.Global) (*cli.Opened, error) {
+	log, closeLog, err := openLog(g.Log)
+	if err != nil {
+		return nil, &cli.Error{Kind: "usage", Message: err.Error()}
+	}
+	d := setup.Demo(setup.DemoOptions{Log: log, Readonly: g.Readonly, Version: version().Module})
+	return &cli.Opened{Monitor: d.Monitor, Run: d.Run, Names: d.Names, Close: closeLog}, nil
+}
+
+func (w *wiring) demoServer(ctx context.Context, env cli.Env, o cli.DemoServerOptions) error {
+	return setup.DemoServer(ctx, setup.DemoServerOptions{Generation: o.Generation, Listen: o.Listen, Tasks: o.Tasks, SSE: o.SSE, Speed: o.Speed,
+		In: env.Stdin, Out: env.Stdout})
+}
+
+// screens runs the terminal UI beside the monitor.
+func (w *wiring) screens(ctx context.Context, g cli.Global, o *cli.Opened) error {
+	opts, err := w.uiOptions(g)
+	if err != nil {
+		return &cli.Error{Kind: "config", Message: err.Error()}
+	}
+	for _, n := range o.Notes {
+		fmt.Fprintln(w.env.Stderr, "mcptasks: "+n)
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- o.Run(life) }()
+	err = ui.Run(ctx, o.Monitor, opts)
+	end()
+	return errors.Join(err, <-done)
+}
+
+func (w *wiring) uiOptions(g cli.Global) (ui.Options, error) {
+	f := w.cfg.File
+	keys := keymap.Default()
+	bound := map[string][]string{}
+	for action, v := range f.Keys {
+		switch v := v.(type) {
+		case string:
+			bound[action] = []string{v}
+		case []any:
+			bound[action] = []string{}
+			for _, k := range v {
+				bound[action] = append(bound[action], fmt.Sprint(k))
+			}
+		default:
+			return ui.Options{}, fmt.Errorf("keys.%s: it is a key or a list of keys", action)
+		}
+	}
+	if err := keys.Rebind(bound); err != nil {
+		return ui.Options{}, err
+	}
+	if c := keys.Conflicts(); len(c) > 0 {
+		return ui.Options{}, c[0]
+	}
+	opts := ui.Options{
+		Keys: &keys, Theme: f.UI.Theme, Themes: f.UI.Themes, Mouse: f.UI.Mouse, Views: f.Views, Readonly: g.Readonly, LogFile: g.Log,
+		NoSide: f.UI.Details == "none" || f.UI.Details == "full",
+		List:   list.Options{Columns: f.UI.Columns, Sort: board.SortColumn(f.UI.Sort), Group: f.UI.Group, Empty: w.empty()},
+		Notify: notify.Rules{Hook: f.Notify.Hook, OnlyAfter: time.Duration(f.Notify.OnlyAfter), Filter: f.Notify.Filter,
+			NoBell: f.Notify.Bell != nil && !*f.Notify.Bell, NoTerminal: f.Notify.Terminal != nil && !*f.Notify.Terminal},
+	}
+	if f.UI.Group == "none" {
+		opts.List.Group = ""
+	}
+	if g.NoColor {
+		opts.Theme = "mono"
+	}
+	return opts, nil
+}
+
+// empty says what to do where there are no servers.
+func (w *wiring) empty() []string {
+	looked := make([]string, 0, len(w.cfg.Reports))
+	home, _ := os.UserHomeDir()
+	for _, r := range w.cfg.Reports {
+		path := r.Path
+		if rest, ok := strings.CutPrefix(path, home+string(filepath.Separator)); ok {
+			path = "~/" + rest
+		}
+		looked = append(looked, path)
+	}
+	if len(looked) > 3 {
+		looked = append(looked[:3], "…")
+	}
+	return []string{"No servers yet.", "",
+		"  mcptasks demo                               see it at work, no set-up",
+		"  mcptasks -s ci=https://ci.example/mcp       watch a server over HTTP",
+		`  mcptasks -s ev="npx -y @modelcontextprotocol/server-everything stdio"`, "",
+		"Looked in: " + strings.Join(looked, ", ") + " (mcptasks config shows all)"}
+}
+
+// askInputs asks for the values that the servers about to be started want.
+func (w *wiring) askInputs(servers []config.Server) ([]config.Server, error) {
+	out := slices.Clone(servers)
+	for i, s := range out {
+		if len(s.Inputs) == 0 || s.Disabled != "" || !s.Autostart() && len(servers) > 1 {
+			continue
+		}
+		values := map[string]string{}
+		for _, in := range s.Inputs {
+			v := os.Getenv("MCPTASKS_INPUT_" + in.ID)
+			if v == "" && w.env.StdinTTY {
+				var err error
+				if v, err = w.askInput(s.Name, in); err != nil {
+					return nil, err
+				}
+			}
+			if v != "" {
+				values[in.ID] = v
+			}
+		}
+		if len(values) == len(s.Inputs) {
+			out[i] = s.Fill(values)
+		}
+	}
+	return out, nil
+}
+
+func (w *wiring) askInput(server string, in config.Input) (string, error) {
+	prompt := fmt.Sprintf("%s asks for %s", server, in.ID)
+	if in.Description != "" {
+		prompt += " (" + in.Description + ")"
+	}
+	if in.Password {
+		return w.env.ReadPassword(prompt + ": ")
+	}
+	if in.Default != "" {
+		prompt += " [" + in.Default + "]"
+	}
+	fmt.Fprint(w.env.Stderr, prompt+": ")
+	line, err := bufio.NewReader(w.env.Stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	if line = strings.TrimSpace(line); line == "" {
+		line = in.Default
+	}
+	return line, nil
+}
+
+func readPassword(prompt string) (string, error) {
+	fmt.Fprint(os.Stderr, prompt)
+	b, err := term.ReadPassword(int(os.Stdin.Fd()))
+	fmt.Fprintln(os.Stderr)
+	return string(b), err
+}
+
+// configured reports what was found, without connecting.
+func (w *wiring) configured(g cli.Global) (cli.ConfigReport, error) {
+	if err := w.load(g); err != nil {
+		return cli.ConfigReport{}, err
+	}
+	r := cli.ConfigReport{Path: w.cfg.Path, State: stateDir(g.State)}
+	for _, f := range w.cfg.Reports {
+		r.Files = append(r.Files, cli.ConfigFile(f))
+	}
+	for _, s := range w.cfg.Servers {
+		r.Servers = append(r.Servers, cli.ConfigServer{Name: s.Name, Target: s.Target(), Source: s.Source, Autostart: s.Autostart(), Disabled: s.Disabled})
+	}
+	for _, v := range w.cfg.Values() {
+		r.Values = append(r.Values, cli.ConfigValue(v))
+	}
+	return r, nil
+}
+
+func (w *wiring) login(ctx context.Context, env cli.Env, g cli.Global, server string, noBrowser bool) error {
+	s, err := w.server(g, server)
+	if err != nil {
+		return err
+	}
+	log, closeLog, err := openLog(g.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeLog() }()
+	return setup.Login(ctx, s, setup.LoginOptions{State: stateDir(g.State), Log: log, Out: env.Stderr, In: env.Stdin, NoBrowser: noBrowser})
+}
+
+func (w *wiring) logout(ctx context.Context, g cli.Global, server string) error {
+	s, err := w.server(g, server)
+	if err != nil {
+		return err
+	}
+	return setup.Logout(ctx, s, stateDir(g.State))
+}
+
+func (w *wiring) server(g cli.Global, name string) (config.Server, error) {
+	if err := w.load(g); err != nil {
+		return config.Server{}, err
+	}
+	i := slices.IndexFunc(w.cfg.Servers, func(s config.Server) bool { return s.Name == name })
+	if i < 0 {
+		return config.Server{}, &cli.Error{Kind: "usage", Message: fmt.Sprintf("there is no server %q; there are: %s", name, strings.Join(names(w.cfg.Servers), ", "))}
+	}
+	return w.cfg.Servers[i], nil
+}
+
+func names(servers []config.Server) []string {
+	out := make([]string, len(servers))
+	for i, s := range servers {
+		out[i] = s.Name
+	}
+	return out
+}
+
+// stateDir is where the program remembers: --state, else the XDG state folder.
+func stateDir(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	if d := os.Getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "mcptasks")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	if runtime.GOOS == "windows" {
+		if d := os.Getenv("LOCALAPPDATA"); d != "" {
+			return filepath.Join(d, "mcptasks")
+		}
+	}
+	return filepath.Join(home, ".local", "state", "mcptasks")
+}
+
+// openLog makes the program's own log; without a file it goes nowhere.
+func openLog(path string) (*slog.Logger, func() error, error) {
+	if path == "" {
+		return slog.New(slog.DiscardHandler), func() error { return nil }, nil
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--log: %w", err)
+	}
+	return slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f.Close, nil
+}
+
+func version() cli.Version {
+	v := cli.Version{Module: "(devel)", Go: runtime.Version()}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Module = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v.Commit = s.Value
+		}
+	}
+	return v
+}

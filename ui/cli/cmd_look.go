@@ -316,7 +316,7 @@ func (r *run) historyCmd() *cobra.Command {
 			if bundle != "" {
 				return r.bundle(ctx, o, server, id, bundle, withIDs)
 			}
-			events, err := o.Memory.History(ctx, "", server, id, 0)
+			events, err := o.Memory.History(ctx, server, id, 0)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcptasks/taskmodel"
 	"mcptasks/ui/safe"
 )
 
@@ -253,13 +254,14 @@ func (r *run) completeTasks(cmd *cobra.Command, a []string, to string) ([]string
 	g.Only, g.Headless = []string{}, true
 	if o, err := r.deps.Open(cmd.Context(), g); err == nil {
 		if o.Memory != nil {
-			if events, err := o.Memory.History(cmd.Context(), "", "", "", 500); err == nil {
-				seen := map[string]bool{}
-				for _, e := range events {
-					if name := e.Server + "/" + e.Task.ID; e.Task.ID != "" && !seen[name] && strings.HasPrefix(name, to) {
-						seen[name] = true
-						out = append(out, name)
-					}
+			server, id, _ := strings.Cut(to, "/")
+			if !strings.Contains(to, "/") {
+				server, id = "", ""
+			}
+			keys, _ := o.Memory.Find(cmd.Context(), server, strings.TrimPrefix(id, "@"), taskmodel.Requestor)
+			for _, k := range keys {
+				if strings.HasPrefix(k.String(), to) {
+					out = append(out, safe.Line(k.String()))
 				}
 			}
 		}

@@ -83,7 +83,8 @@ type Opened struct {
 
 // Memory is what the commands need of the journal beside the monitor.
 type Memory interface {
-	History(ctx context.Context, target, server, taskID string, limit int) ([]taskmodel.Event, error)
+	History(ctx context.Context, server, taskID string, limit int) ([]taskmodel.Event, error)
+	Find(ctx context.Context, server, prefix string, role taskmodel.Role) ([]taskmodel.Key, error)
 	Prune(ctx context.Context) (string, error)
 	Export(ctx context.Context, w io.Writer) error
 	Import(ctx context.Context, r io.Reader) (string, error)

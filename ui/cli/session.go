@@ -51,11 +51,6 @@ func (r *run) withMonitor(ctx context.Context, only []string, fn func(ctx contex
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = o.Run(life) })
 	wg.Go(func() { s.spread(life) })
-	for _, name := range only {
-		if v, ok := s.m.Board().Server(name); ok && v.State == taskmodel.ServerOff {
-			s.m.Connect(name) // named, so it is meant
-		}
-	}
 	err = fn(ctx, s)
 	end()
 	wg.Wait()
