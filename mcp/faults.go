@@ -86,6 +86,9 @@ func (s *session) lostSession(err error) bool {
 
 // wantsSignIn reports whether the server refused us for want of a sign-in.
 func wantsSignIn(err error) bool {
+	if errors.Is(err, transport.ErrSignIn) {
+		return true
+	}
 	var st *transport.StatusError
 	if !errors.As(err, &st) {
 		return false

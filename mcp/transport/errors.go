@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -53,6 +54,20 @@ func (e *StatusError) Unwrap() error {
 	}
 	return e.RPC
 }
+
+// ErrSignIn marks errors of an Authorizer: no request was made, or none is
+// worth making, before somebody signs in or mends the token's source.
+var ErrSignIn = errors.New("sign-in needed")
+
+// ErrTryLater marks errors of Authorizer.Challenge that nobody can mend by
+// signing in: the authorization server is down.
+var ErrTryLater = errors.New("try again later")
+
+// authError is what an Authorizer returned, marked.
+type authError struct{ err error }
+
+func (e authError) Error() string   { return e.err.Error() }
+func (e authError) Unwrap() []error { return []error{e.err, ErrSignIn} }
 
 // An Authorizer signs requests. It is safe for concurrent use.
 type Authorizer interface {

@@ -57,8 +57,11 @@ func (c *httpConn) do(ctx context.Context, r request) (*http.Response, error) {
 			h := res.Header
 			status := c.statusError(res)
 			retry, err := c.conf.Auth.Challenge(ctx, s, h)
+			if errors.Is(err, ErrTryLater) {
+				return nil, err
+			}
 			if err != nil {
-				return nil, fmt.Errorf("%w (%w)", err, status)
+				return nil, fmt.Errorf("%w (%w)", authError{err}, status)
 			}
 			if !retry {
 				return nil, status
@@ -119,7 +122,10 @@ func (c *httpConn) once(ctx context.Context, r request, target *url.URL) (*http.
 	if c.conf.Auth != nil {
 		h, err := c.conf.Auth.Header(ctx)
 		if err != nil {
-			return nil, err
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, authError{err}
 		}
 		for k, vs := range h {
 			req.Header[http.CanonicalHeaderKey(k)] = append([]string(nil), vs...)
