@@ -35,6 +35,9 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Handler == nil {
 		o.Handler = deaf{}
 	}
+	if o.Generation == "auto" {
+		o.Generation = ""
+	}
 	c := &Client{}
 	h := &handshake{o: o, c: c}
 	s, err := h.run(ctx)

@@ -352,8 +352,8 @@ func (h *handshake) findStdio(ctx context.Context) (*session, error) {
 			return h.settle(ctx, s, v, nil)
 		}
 	}
-	if err != nil && s.ended() && !late && ctx.Err() == nil {
-		// It answered the probe, but did not get over it.
+	if err != nil && s.ended() && ctx.Err() == nil {
+		// It answered the probe, or had not seen it yet, and did not get over it.
 		h.close(s)
 		return h.legacy(ctx, versionCore)
 	}
