@@ -301,6 +301,7 @@ func (m *Monitor) jitter(d time.Duration) time.Duration {
 // backoff is the n-th wait (from 0) that begins with first and doubles up to
 // most, a fifth more or less.
 func (m *Monitor) backoff(n int, first, most time.Duration) time.Duration {
+	n = max(n, 0)
 	d := most
 	if n < 30 && first<<n < most && first<<n > 0 {
 		d = first << n

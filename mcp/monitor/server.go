@@ -102,6 +102,8 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 		s.row.Transport = spec.Dialer.Kind()
 	}
 	switch {
+	case spec.Autostart && spec.Disabled == "" && spec.Dialer != nil:
+		s.row.State = taskmodel.ServerConnecting // so that nobody takes it for one that waits to be started
 	case spec.Disabled != "":
 		s.row.State, s.row.Error = taskmodel.ServerFailed, spec.Disabled
 	case spec.Dialer == nil:
