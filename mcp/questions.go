@@ -303,10 +303,15 @@ func (s *session) reply(ctx context.Context, a taskmodel.Answer) (found bool, er
 		}
 		return nil
 	}()
+	over := errors.Is(err, jsonrpc.ErrCancelled) || errors.Is(err, jsonrpc.ErrReplied)
+	if over {
+		// The server took the question back while the answer was under way.
+		err = withKind(err, ErrNoQuestion)
+	}
 
 	s.asked.mu.Lock()
 	p.busy = false
-	if err == nil && s.asked.open[a.Question.ID] == p {
+	if (err == nil || over) && s.asked.open[a.Question.ID] == p {
 		delete(s.asked.open, a.Question.ID)
 	}
 	s.asked.mu.Unlock()
