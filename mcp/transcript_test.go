@@ -148,7 +148,6 @@ type player struct {
 	c     *Client
 	s     *script
 	vars  map[string]string
-	last  string // the label of the client's last request
 	heard chan string
 	did   chan string
 	drop  context.CancelFunc
