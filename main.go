@@ -116,7 +116,8 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	}
 	opts := monitor.Options{
 		Servers:  specs,
-		Readonly: g.Readonly, Log: log, Version: version().Module, FetchResults: g.Fetch || !g.Headless,
+		Readonly: g.Readonly, Log: log, Version: version().Module,
+		FetchResults: g.Fetch || !g.Headless, NoAsk: g.Headless && !g.Fetch,
 		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), PollMin: time.Duration(f.Poll.Min),
 	}
 	if memory != nil {

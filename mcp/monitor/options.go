@@ -37,6 +37,10 @@ type Options struct {
 	// FetchResults fetches results of ended tasks by itself (the UI); headless
 	// commands that look at one task leave it off.
 	FetchResults bool
+	// NoAsk opens the way of a question (tasks/result in 2025-11-25) only when
+	// Ask is called. A server may hand a question out once: a command that
+	// only looks must not take it.
+	NoAsk bool
 	// Limits; zero values are the defaults.
 	MaxTasksPerServer int           // 200,000
 	MaxResultBytes    int64         // kept per result, 4 MiB

@@ -128,7 +128,7 @@ func (s *server) completedElsewhere(elicitID string) {
 // to do: only for tasks started or added here, since a server may take the
 // question from another client's queue (field fault S2).
 func (s *server) maybeAsk(w *watch, t taskmodel.Task) {
-	if t.Ours && t.Generation == taskmodel.GenCore {
+	if t.Ours && t.Generation == taskmodel.GenCore && !s.m.o.NoAsk {
 		s.openAsk(w)
 	}
 }
@@ -156,9 +156,10 @@ func (s *server) askEnded(id string) {
 		if w := s.watches[id]; w != nil && w.status == taskmodel.InputRequired {
 			if t, ok := m.board.Task(s.key(id)); ok {
 				if w.ours {
-					t.Ours = true
+					s.openAsk(w)
+				} else {
+					s.maybeAsk(w, t)
 				}
-				s.maybeAsk(w, t)
 			}
 		}
 	})

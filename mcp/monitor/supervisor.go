@@ -408,8 +408,22 @@ func (m *Monitor) Disconnect(name string) {
 	})
 }
 
-// running reports whether unfinished tasks may live in the present session.
-func (s *server) running() bool { return len(s.watches) > 0 }
+// running reports whether the present session may still be needed: for tasks
+// that are unfinished, or ended and their results nowhere but there.
+func (s *server) running() bool {
+	if len(s.watches) > 0 {
+		return true
+	}
+	now, needed := s.m.now(), false
+	s.m.board.Publish(now).Tasks(func(t *taskmodel.Task) bool {
+		if t.Server == s.spec.Name && t.Ours && t.Terminal() && t.Outcome.IsZero() && s.fetchable(*t) == "" {
+			at, bounded := t.ExpiresAt()
+			needed = !bounded || at.After(now)
+		}
+		return !needed
+	})
+	return needed
+}
 
 // farewell prepares the end: what it returns is run beside the others'.
 func (s *server) farewell() func(context.Context) {

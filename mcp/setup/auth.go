@@ -2,26 +2,98 @@ package setup
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
+	"path/filepath"
 
 	"mcptasks/mcp/config"
 	"mcptasks/mcp/transport"
+	"mcptasks/mcp/transport/signin"
 )
 
-func Authorizers(dir string, log *slog.Logger) func(s config.Server, client *http.Client) transport.Authorizer {
-	return nil
+// Authorizers makes the sign-in of each HTTP server: a token from the
+// environment or a command where one is configured, the client's own
+// credentials, or else what a person's `mcptasks login` brought. A server whose
+// headers carry an Authorization signs itself. dir is the state folder.
+func Authorizers(dir string, log *slog.Logger) func(config.Server) (transport.Authorizer, error) {
+	store := signin.OpenStore(filepath.Join(dir, "tokens"), log)
+	return func(s config.Server) (transport.Authorizer, error) {
+		e := s.Entry
+		switch {
+		case header(e.Headers).Get("Authorization") != "":
+			return nil, nil
+		case e.TokenEnv != "":
+			return signin.Env(s.Name, e.TokenEnv), nil
+		case len(e.TokenCommand) > 0:
+			return signin.Command(s.Name, e.TokenCommand), nil
+		}
+		if _, socket, err := transport.ParseURL(e.URL); err != nil || socket != "" {
+			return nil, err
+		}
+		conf, err := signinConfig(s, store, log)
+		if err != nil {
+			return nil, err
+		}
+		if e.OAuth.Grant == "client_credentials" {
+			return signin.ClientCredentials(conf)
+		}
+		return signin.New(conf)
+	}
 }
 
+func signinConfig(s config.Server, store signin.Store, log *slog.Logger) (signin.Config, error) {
+	c, err := signin.NewClient(tlsOf(s.Entry))
+	if err != nil {
+		return signin.Config{}, err
+	}
+	o := s.Entry.OAuth
+	return signin.Config{Server: s.Name, URL: s.Entry.URL, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes,
+		Store: store, Client: c, Log: log}, nil
+}
+
+func tlsOf(e config.ServerEntry) transport.TLS {
+	return transport.TLS{CAFile: e.CAFile, ClientCert: e.ClientCert, ClientKey: e.ClientKey, Insecure: e.Insecure}
+}
+
+// LoginOptions are the process that a person signs in at.
 type LoginOptions struct {
-	State     string
+	State     string // the state folder
 	Log       *slog.Logger
-	Out       io.Writer
-	In        io.Reader
+	Out       io.Writer // where the address is shown
+	In        io.Reader // where the address at the end can be pasted; nil: nowhere
 	NoBrowser bool
 }
 
-func Login(ctx context.Context, s config.Server, o LoginOptions) error { return errors.New("not yet") }
-func Logout(ctx context.Context, s config.Server, dir string) error   { return errors.New("not yet") }
+// Login signs a person in to one server.
+func Login(ctx context.Context, s config.Server, o LoginOptions) error {
+	a, err := oauth(s, o.State, o.Log)
+	if err != nil {
+		return err
+	}
+	return a.Login(ctx, signin.Terminal(o.Out, o.In, !o.NoBrowser))
+}
+
+// Logout forgets what a sign-in brought.
+func Logout(ctx context.Context, s config.Server, dir string) error {
+	a, err := oauth(s, dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return a.Logout(ctx)
+}
+
+func oauth(s config.Server, dir string, log *slog.Logger) (*signin.OAuth, error) {
+	if s.Stdio() {
+		return nil, fmt.Errorf("%s is a command; there is nothing to sign in to", s.Name)
+	}
+	a, err := Authorizers(dir, log)(s)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := a.(*signin.OAuth)
+	if !ok {
+		return nil, fmt.Errorf("%s signs in by what its configuration says (a token or credentials); there is no one to ask", s.Name)
+	}
+	return o, nil
+}

@@ -23,7 +23,7 @@ type Options struct {
 	MaxMessage int64 // bytes; 0 is the transports' default
 	Cwd        string
 	// Auth makes the sign-in of an HTTP server; nil: none.
-	Auth func(s config.Server, client *http.Client) transport.Authorizer
+	Auth func(config.Server) (transport.Authorizer, error)
 }
 
 // Specs makes the monitor's specification of each server, in order.
@@ -53,12 +53,13 @@ func Spec(s config.Server, o Options) monitor.ServerSpec {
 		spec.Dialer = &transport.Stdio{Command: e.Command, Args: e.Args, Env: environ(e.Env), Dir: e.Cwd, Log: o.Log, MaxMessage: o.MaxMessage}
 		return spec
 	}
-	h := &transport.HTTP{
-		URL: e.URL, Header: header(e.Headers), Log: o.Log, MaxMessage: o.MaxMessage,
-		TLS: transport.TLS{CAFile: e.CAFile, ClientCert: e.ClientCert, ClientKey: e.ClientKey, Insecure: e.Insecure},
-	}
+	h := &transport.HTTP{URL: e.URL, Header: header(e.Headers), Log: o.Log, MaxMessage: o.MaxMessage, TLS: tlsOf(e)}
 	if o.Auth != nil && spec.Disabled == "" {
-		h.Auth = o.Auth(s, h.Client)
+		a, err := o.Auth(s)
+		if err != nil {
+			spec.Disabled = err.Error()
+		}
+		h.Auth = a
 	}
 	spec.Dialer = h
 	return spec

@@ -167,6 +167,9 @@ func (s *session) start(ctx context.Context, req monitor.StartRequest, wait bool
 		return s.printOutcome(taskmodel.Key{}, req.Server, rep.Outcome, false)
 	}
 	if !wait {
+		if err := s.await(ctx, func(v *board.Version) bool { _, ok := v.Task(rep.Key); return ok }); err != nil {
+			return err
+		}
 		return s.printTasks([]taskmodel.Key{rep.Key}, true, true)
 	}
 	return s.see(ctx, rep.Key, true, "")
@@ -298,20 +301,20 @@ func (s *session) waitEnd(ctx context.Context, keys []taskmodel.Key) error {
 
 // endedBadly reports whether a task did not complete without a tool error. The
 // draft and the extension call a tool's own error completed, so the result is
-// looked at.
+// looked at; that also keeps it here when the server has forgotten it.
 func (s *session) endedBadly(ctx context.Context, k taskmodel.Key) bool {
 	t := s.task(k)
 	if t.Status != taskmodel.Completed {
 		return t.Terminal() || t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired
 	}
-	if t.Generation == taskmodel.GenCore {
-		return false
-	}
 	o := t.Outcome
 	if o.Result == nil && o.Err == nil {
 		bounded, cancel := context.WithTimeout(ctx, usualLimit)
 		defer cancel()
-		o, _ = s.m.Fetch(bounded, k)
+		var err error
+		if o, err = s.m.Fetch(bounded, k); err != nil {
+			return false // it did complete; that its result is lost is told by `result`
+		}
 	}
 	return toolFailed(o)
 }

@@ -177,7 +177,7 @@ func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string
 					}
 				}
 				for _, k := range keys {
-					if t, ok := v.Task(k); ok && t.Status == taskmodel.InputRequired && t.Role == taskmodel.Requestor && !t.Ours && !asked[k] {
+					if t, ok := v.Task(k); ok && t.Status == taskmodel.InputRequired && t.Role == taskmodel.Requestor && !asked[k] && len(s.open(k, "")) == 0 {
 						wants = k
 						return true
 					}
@@ -189,7 +189,9 @@ func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string
 			}
 			if next == nil {
 				asked[wants] = true
-				if s.g.OnInput == "exit" {
+				// A server may hand a question out once. It is taken only by one who
+				// answers it, or to show it where it ends with this process anyway.
+				if s.g.OnInput == "exit" && !(s.o.StdioOf != nil && s.o.StdioOf(wants.Server)) {
 					out <- failf("input_needed", wants.Server, "%s needs input: mcptasks answer %s", wants, wants)
 					return
 				}

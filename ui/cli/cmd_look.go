@@ -251,6 +251,9 @@ func (r *run) addCmd() *cobra.Command {
 				if err != nil {
 					return classify(err, a[0])
 				}
+				if err := s.await(ctx, func(v *board.Version) bool { _, ok := v.Task(t.Key); return ok }); err != nil {
+					return err
+				}
 				return s.printTasks([]taskmodel.Key{t.Key}, true, true)
 			})
 		},

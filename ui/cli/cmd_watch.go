@@ -41,6 +41,7 @@ func (r *run) watchCmd() *cobra.Command {
 			if r.g.OnInput == "exit" && len(a) == 0 && !cmd.Flags().Changed("on-input") {
 				r.g.OnInput = "" // only shows questions
 			}
+			r.g.Fetch = true
 			return r.withMonitor(ctx, orNil(only), func(ctx context.Context, s *session) error {
 				return s.watch(ctx, a, lines)
 			})

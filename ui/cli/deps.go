@@ -40,10 +40,11 @@ type Global struct {
 	OnInput  string
 	Only     []string // servers named; nil is all
 	// Purpose names the command in leases ("mcptasks watch").
-	Purpose string
-	// StartAll starts servers that would wait to be asked for: a named server is meant.
-	Headless bool
-	Fetch    bool // fetch results of ended tasks by itself
+	Purpose  string
+	Headless bool // a command, not the screens
+	// Fetch makes a command's monitor do what the screens' does by itself: fetch
+	// the results of ended tasks, and open the way of questions.
+	Fetch bool
 }
 
 // Deps are what main hands in.
