@@ -127,6 +127,24 @@ func (f *fakeServer) hook(set func()) {
 	set()
 }
 
+func (f *fakeServer) dialCount() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.dials)
+}
+
+func (f *fakeServer) dial(i int) mcp.Options {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dials[i]
+}
+
+func (f *fakeServer) ended() []bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.endings)
+}
+
 func (f *fakeServer) begin(ctx context.Context, method, id string) error {
 	f.mu.Lock()
 	f.calls[method+" "+id]++
