@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -156,19 +157,34 @@ func (m *model) headLine() string {
 	th, c := &m.th, m.env.Board.Counts()
 	l := kit.NewLine(m.w, nil)
 	l.Add(th.Title, "mcptasks")
-	l.Gap(2).Add(th.Text, kit.Count(c.Total, "task"))
-	count := func(n int, one, many string, s theme.Style) {
+	parts := []kit.Span{{Style: th.Text, Text: kit.Count(c.Total, "task")}}
+	count := func(n int, text string, s theme.Style) {
 		if n > 0 {
-			word := many
-			if n == 1 {
-				word = one
-			}
-			l.Gap(2).Add(s, kit.Thousands(n)+" "+word)
+			parts = append(parts, kit.Span{Style: s, Text: text})
 		}
 	}
-	count(c.ByStatus[taskmodel.Working]+c.ByStatus[taskmodel.Submitted], "working", "working", th.Dim)
-	count(c.Questions, "question", "questions", th.Status.Input)
-	count(c.ByStatus[taskmodel.Failed], "failed", "failed", th.Status.Failed)
+	working := c.ByStatus[taskmodel.Working] + c.ByStatus[taskmodel.Submitted]
+	count(working, kit.Thousands(working)+" working", th.Dim)
+	count(c.Questions, kit.Count(c.Questions, "question"), th.Status.Input)
+	count(c.ByStatus[taskmodel.Failed], kit.Thousands(c.ByStatus[taskmodel.Failed])+" failed", th.Status.Failed)
+	// Where there is no room for all, the questions stay longest.
+	for room := l.Left(); len(parts) > 1; {
+		need := 0
+		for _, p := range parts {
+			need += 2 + safe.Width(p.Text)
+		}
+		if need <= room {
+			break
+		}
+		if last := len(parts) - 1; parts[last].Style != th.Status.Input {
+			parts = parts[:last]
+		} else {
+			parts = append(parts[:last-1], parts[last])
+		}
+	}
+	for _, p := range parts {
+		l.Gap(2).Add(p.Style, p.Text)
+	}
 	right := ""
 	switch {
 	case m.env.Readonly:
@@ -280,7 +296,7 @@ func (m *model) serverWords(s taskmodel.Server, words int) []kit.Span {
 }
 
 func (m *model) statusLine() string {
-	if m.palette != nil {
+	if m.palette != nil && m.now.Sub(m.quitAt) > 2*time.Second {
 		return m.palette.Line(&m.env, m.w)
 	}
 	if m.notice.text != "" && m.now.Before(m.notice.until) {

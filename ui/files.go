@@ -227,6 +227,21 @@ func openFile(ctx context.Context, target string) error {
 	return nil
 }
 
+// openData writes a block of a result into a folder of its own, where it stays
+// for the program that opens it, and opens it.
+func openData(ctx context.Context, a act.OpenFile) tea.Cmd {
+	return func() tea.Msg {
+		path, _, err := temp(a.Name, string(a.Data))
+		if err == nil {
+			err = openFile(ctx, path)
+		}
+		if err != nil {
+			return doneMsg{err: wrap("opening the block", err)}
+		}
+		return doneMsg{text: "Opened " + path}
+	}
+}
+
 // runHook runs the notification's command; it may take ten seconds.
 func runHook(ctx context.Context, words []string, payload []byte) tea.Cmd {
 	if len(words) == 0 {

@@ -33,8 +33,8 @@ func run(t *testing.T, mon *screentest.Monitor, w, h int, change func(*ui.Option
 	return screentest.Start(t, w, h, func(ctx context.Context, tty screentest.TTY) error {
 		o := ui.Options{Input: tty.Input, Output: tty.Output, Env: tty.Env, Program: tty.Program, Started: tty.Started,
 			Theme: "dark", Now: func() time.Time { return time.Now().UTC() },
-			List: list.Options{Empty: []string{"mcptasks demo                               see it at work, no set-up",
-				"mcptasks -s ci=https://ci.example/mcp       watch a server over HTTP"}}}
+			List: list.Options{Empty: []string{"No servers yet.", "", "  mcptasks demo                               see it at work, no set-up",
+				"  mcptasks -s ci=https://ci.example/mcp       watch a server over HTTP"}}}
 		if change != nil {
 			change(&o)
 		}
@@ -101,7 +101,9 @@ func tools(server string) []taskmodel.Tool {
 	return []taskmodel.Tool{{Name: "deploy_release", Description: "Roll a version out.", TaskSupport: "server", Destructive: true, InputSchema: json.RawMessage(`{"type":"object","properties":{"version":{"type":"string"}}}`)}}
 }
 
-func minutes(n int) taskmodel.TTL { return taskmodel.TTL{Known: true, Duration: time.Duration(n) * time.Minute} }
+func minutes(n int) taskmodel.TTL {
+	return taskmodel.TTL{Known: true, Duration: time.Duration(n) * time.Minute}
+}
 
 func tasks() []taskmodel.Task {
 	mk := func(server, id string, gen taskmodel.Generation, st taskmodel.Status, tool, msg string, age time.Duration, ttl int) taskmodel.Task {
@@ -158,4 +160,19 @@ func many(n int) *screentest.Monitor {
 		}
 	})
 	return m
+}
+
+// wire is a few messages about one task.
+func wire() []taskmodel.WireEntry {
+	mk := func(i int, dir taskmodel.Direction, kind, method, id, body string, lat time.Duration) taskmodel.WireEntry {
+		return taskmodel.WireEntry{Seq: int64(i), At: ago(time.Duration(60-i) * time.Second), Server: "ci", Direction: dir, Kind: kind, Method: method, ID: id,
+			Task: migrateID, Latency: lat, Size: len(body), Bytes: []byte(body)}
+	}
+	return []taskmodel.WireEntry{
+		mk(1, taskmodel.Sent, "request", "tools/call", "7", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"migrate_schema","task":{"ttl":600000}}}`, 0),
+		mk(2, taskmodel.Received, "response", "tools/call", "7", `{"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"0c55e1d7","status":"working"}}}`, 42*time.Millisecond),
+		mk(3, taskmodel.Received, "notification", "notifications/tasks/status", "", `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"0c55e1d7","status":"input_required"}}`, 0),
+		mk(4, taskmodel.Sent, "request", "tasks/get", `"a-8"`, `{"jsonrpc":"2.0","id":"a-8","method":"tasks/get","params":{"taskId":"0c55e1d7"}}`, 0),
+		mk(5, taskmodel.Received, "error", "tasks/get", `"a-8"`, `{"jsonrpc":"2.0","id":"a-8","error":{"code":-32602,"message":"no \u001b[31msuch task"}}`, 1200*time.Millisecond),
+	}
 }

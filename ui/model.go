@@ -51,6 +51,7 @@ type model struct {
 	notice  notice
 	teller  notify.Teller
 	await   taskmodel.Key // pressed a on it; its question opens when it comes
+	result  taskmodel.Key // pressed r on it; its result opens when it comes
 	quitAt  time.Time     // ctrl+c was pressed then
 	quit    bool
 
@@ -287,7 +288,7 @@ func (m *model) refresh(v *board.Version) tea.Cmd {
 }
 
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
-	m.await = taskmodel.Key{}
+	m.await, m.result = taskmodel.Key{}, taskmodel.Key{}
 	if key.Matches(k, m.keys.Interrupt.Binding) {
 		if m.now.Sub(m.quitAt) < 2*time.Second {
 			m.quit = true

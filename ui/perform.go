@@ -114,6 +114,8 @@ func (m *model) do(a act.Action) tea.Cmd {
 		return m.page(a)
 	case act.Browse:
 		return browse(m.ctx, a.URL)
+	case act.OpenFile:
+		return openData(m.ctx, a)
 	case act.Notice:
 		m.say(a.Text, a.Error)
 	case act.Ask:
@@ -159,6 +161,7 @@ func (m *model) run(f func(ctx context.Context) (string, error)) tea.Cmd {
 }
 
 func (m *model) push(s kit.Screen) {
+	m.notice = notice{}
 	m.sideKey = false
 	m.side.Focus(false)
 	m.stack = append(m.stack, s)
@@ -166,6 +169,7 @@ func (m *model) push(s kit.Screen) {
 
 func (m *model) pop() {
 	if n := len(m.stack); n > 0 {
+		m.notice = notice{}
 		m.leave(m.stack[n-1])
 		m.stack = m.stack[:n-1]
 		return

@@ -4,7 +4,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"mcptasks/taskmodel"
-	"mcptasks/ui/detail"
+	"mcptasks/ui/result"
 	"mcptasks/ui/safe"
 )
 
@@ -30,6 +30,7 @@ func (m *model) openResult(k taskmodel.Key) tea.Cmd {
 	} else {
 		m.say("Waiting for "+m.name(k)+" to end; its result opens then.", false)
 	}
+	m.result = k
 	ctx := m.ctx
 	return func() tea.Msg {
 		o, err := m.mon.Fetch(ctx, k)
@@ -38,10 +39,8 @@ func (m *model) openResult(k taskmodel.Key) tea.Cmd {
 }
 
 func (m *model) showOutcome(k taskmodel.Key, title string, o taskmodel.Outcome) tea.Cmd {
-	d := detail.New(k, false)
-	d.Turn(detail.Result)
-	m.push(d)
-	return m.reload()
+	m.push(result.New(k, title, m.opt.SaveDir, o))
+	return nil
 }
 
 func (m *model) outcome(o outcomeMsg) tea.Cmd {
@@ -49,5 +48,11 @@ func (m *model) outcome(o outcomeMsg) tea.Cmd {
 		m.say(safe.Line(o.err.Error()), true)
 		return nil
 	}
+	if m.result != o.key {
+		// The person has gone on meanwhile: nothing opens over what they do.
+		m.say("The result of "+m.name(o.key)+" is here; "+m.keys.Result.Label()+" shows it.", false)
+		return nil
+	}
+	m.result = taskmodel.Key{}
 	return m.showOutcome(o.key, m.name(o.key), o.outcome)
 }

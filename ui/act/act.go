@@ -109,6 +109,12 @@ type (
 	// Browse opens a URL that passed safe.JudgeURL, on the person's consent.
 	Browse struct{ URL string }
 
+	// OpenFile writes data into a folder of its own and opens it with the
+	// system's program.
+	OpenFile struct {
+		Name string
+		Data []byte
+	}
 	// Notice shows a sentence in the status line for a while.
 	Notice struct {
 		Text  string

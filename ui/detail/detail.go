@@ -39,7 +39,7 @@ type Detail struct {
 
 	overview kit.Text
 	messages kit.Text
-	result   kit.Text
+	result   resultPane
 	raw      rawPane
 	wire     *wirelog.Log
 	logs     []taskmodel.LogLine
@@ -67,7 +67,7 @@ func (d *Detail) Show(k taskmodel.Key) {
 		return
 	}
 	d.key = k
-	d.overview, d.messages, d.result, d.raw = kit.Text{}, kit.Text{}, kit.Text{}, rawPane{}
+	d.overview, d.messages, d.result, d.raw = kit.Text{}, kit.Text{}, resultPane{}, rawPane{}
 	d.logs, d.past, d.samples, d.follow = nil, nil, nil, true
 	d.wire = wirelog.New(wirelog.Scope{Server: k.Server, Task: k.ID})
 }
@@ -127,7 +127,7 @@ func (d *Detail) Typing() bool {
 	case Overview:
 		return d.overview.Search.Typing
 	case Result:
-		return d.result.Search.Typing
+		return d.result.Typing()
 	case Messages:
 		return d.messages.Search.Typing
 	case Raw:
@@ -168,9 +168,9 @@ func (d *Detail) Update(e *kit.Env, m tea.Msg) act.Action {
 		return act.Forget{Tasks: one}
 	case key.Matches(k, keys.Poll.Binding):
 		return act.Poll{Tasks: one}
-	case key.Matches(k, keys.Copy.Binding) && d.tab != Wire:
+	case key.Matches(k, keys.Copy.Binding) && d.tab != Wire && !d.result.open(d.tab):
 		return d.copy(e)
-	case key.Matches(k, keys.Save.Binding) && d.tab != Wire:
+	case key.Matches(k, keys.Save.Binding) && d.tab != Wire && !d.result.open(d.tab):
 		return d.save(e)
 	}
 	if a, used := d.paneKey(e, k); used {
@@ -200,7 +200,7 @@ func (d *Detail) paneKey(e *kit.Env, m tea.Msg) (act.Action, bool) {
 	case Overview:
 		return nil, d.overview.Move(e.Keys, m)
 	case Result:
-		return nil, d.result.Move(e.Keys, m)
+		return d.result.Update(e, m)
 	case Messages:
 		used := d.messages.Move(e.Keys, m)
 		if used {
@@ -223,12 +223,7 @@ func (d *Detail) copy(e *kit.Env) act.Action {
 	if !ok {
 		return nil
 	}
-	switch d.tab {
-	case Result:
-		if t.Outcome.Result != nil {
-			return act.Copy{Text: string(t.Outcome.Result), What: "the result"}
-		}
-	case Raw:
+	if d.tab == Raw {
 		return act.Copy{Text: string(t.Raw), What: "the raw task"}
 	}
 	return act.Copy{Text: t.Key.String(), What: "the task's name"}
@@ -278,7 +273,7 @@ func (d *Detail) Status(e *kit.Env, w int) (left, right string) {
 	case Overview:
 		right = d.overview.Status()
 	case Result:
-		right = d.result.Status()
+		left, right = d.result.Status()
 	case Messages:
 		right = d.messages.Status()
 	case Raw:

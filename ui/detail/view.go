@@ -34,7 +34,7 @@ func (d *Detail) View(e *kit.Env, w, h int) string {
 	case Overview:
 		out = d.viewOverview(e, &t, w, body)
 	case Result:
-		out = d.viewResult(e, &t, w, body)
+		out = d.result.View(e, &t, w, body)
 	case Messages:
 		out = d.viewMessages(e, &t, w, body)
 	case Raw:

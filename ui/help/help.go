@@ -55,7 +55,7 @@ func (h *Help) Keys(e *kit.Env) []keymap.Binding {
 
 // Status implements kit.Screen.
 func (h *Help) Status(e *kit.Env, w int) (left, right string) {
-	return e.Theme.Dim.Render("The config file's [keys] table binds other keys: action = \"key\""), e.Theme.Dim.Render(h.text.Status())
+	return e.Theme.Dim.Render("[keys] in the config file binds other keys"), e.Theme.Dim.Render(h.text.Status())
 }
 
 // View implements kit.Screen.

@@ -5,7 +5,6 @@
 package inbox
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -241,9 +240,6 @@ func note(e *kit.Env, q taskmodel.Question) string {
 	}
 	if len(q.Draft) > 0 {
 		return "draft kept"
-	}
-	if q.Round > 1 {
-		return fmt.Sprintf("round %d", q.Round)
 	}
 	return ""
 }

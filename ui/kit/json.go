@@ -348,7 +348,7 @@ func (j *JSON) spans(i int) []Span {
 	} else {
 		out = append(out, Span{st, value})
 	}
-	if l.comma {
+	if l.comma && (l.end == 0 || j.folded[j.shown[i]]) {
 		out = append(out, Span{th.Dim, ","})
 	}
 	return out

@@ -74,7 +74,7 @@ func (l *List) layout(w int) []slot {
 		case "status":
 			return 14
 		case "server":
-			return min(max(l.serverW, 6), 14)
+			return min(max(l.serverW, 7), 14)
 		case "tool":
 			return min(max(l.toolW, 8), 20)
 		case "task":
@@ -108,12 +108,19 @@ func (l *List) layout(w int) []slot {
 			return 30
 		case "bar":
 			return 26
-		case "server", "progress":
+		case "progress":
 			return 20
+		case "server":
+			return 19
+		case "ttl":
+			return 18
 		}
 		return 12
 	}
 	message := slices.Contains(names, "message")
+	if len(l.opt.Columns) == 0 && l.servers == 1 {
+		out["server"] = true // it would say the same in every row
+	}
 	for _, d := range dropped {
 		need := total()
 		if message && w-need >= want(d) || !message && need <= w {
@@ -139,7 +146,9 @@ func (l *List) layout(w int) []slot {
 // measure widens the server and the tool column to what is on the screen; they
 // never shrink again, so that nothing jumps while one scrolls.
 func (l *List) measure(e *kit.Env, rows []board.Row) {
-	for _, s := range e.Board.Servers() {
+	servers := e.Board.Servers()
+	l.servers = len(servers)
+	for _, s := range servers {
 		l.serverW = max(l.serverW, safe.Width(safe.Line(s.Name)))
 	}
 	for _, r := range rows {
@@ -189,7 +198,7 @@ func (l *List) row(e *kit.Env, b *kit.Line, r board.Row, slots []slot) {
 		if l.set.Group == "status" {
 			_, name, _ = th.OfStatus(taskmodel.Status(r.Heading))
 		}
-		b.Add(th.Dim, sign).Gap(1).Add(th.Title, name).Gap(2).Add(th.Dim, kit.Thousands(r.Count))
+		b.Gap(1).Add(th.Dim, sign).Gap(1).Add(th.Title, name).Gap(2).Add(th.Dim, kit.Thousands(r.Count))
 		return
 	}
 	if l.marks[r.Task.Key] {

@@ -39,14 +39,15 @@ type List struct {
 	gen      int // of the settings that were last applied
 	table    kit.Table
 	sel      taskmodel.Key
-	heading  string // selected instead of a task
+	wanted   taskmodel.Key // to be selected as soon as it is there
+	heading  string        // selected instead of a task
 	marks    map[taskmodel.Key]bool
 	lastMark taskmodel.Key
 	filter   filterLine
-	server   string // only this server's tasks are shown (from the servers screen)
-	busy     bool   // a command filters
+	busy     bool // a command filters
 	toolW    int
 	serverW  int
+	servers  int // how many there are
 }
 
 // New makes the list. A filter in the options that does not parse is given
@@ -105,6 +106,12 @@ func (l *List) settle() {
 	if n == 0 {
 		return
 	}
+	if i := l.view.Index(l.wanted); i >= 0 {
+		l.sel, l.heading, l.wanted = l.wanted, "", taskmodel.Key{}
+		l.table.Cursor = i
+		l.table.Wheel(0, n)
+		return
+	}
 	if l.heading != "" {
 		if i := l.view.IndexHeading(l.heading); i >= 0 {
 			l.table.Follow(i, n)
@@ -133,11 +140,14 @@ func (l *List) take() {
 }
 
 // Selected is the task under the cursor.
-func (l *List) Selected() (taskmodel.Key, bool) { return l.sel, l.sel != (taskmodel.Key{}) }
+func (l *List) Selected() (taskmodel.Key, bool) {
+	return l.sel, l.sel != (taskmodel.Key{}) && l.view.Len() > 0
+}
 
-// Select moves the cursor to a task when it is shown.
+// Select moves the cursor to a task, now or when it comes, unless the person
+// moves it first.
 func (l *List) Select(k taskmodel.Key) {
-	l.sel, l.heading = k, ""
+	l.wanted = k
 	l.settle()
 }
 
@@ -219,6 +229,7 @@ func (l *List) key(e *kit.Env, m tea.KeyPressMsg) act.Action {
 	k := e.Keys
 	n := l.view.Len()
 	if l.table.Move(k, m, n) {
+		l.wanted = taskmodel.Key{}
 		l.take()
 		return nil
 	}
@@ -488,6 +499,9 @@ func (l *List) Keys(e *kit.Env) []keymap.Binding {
 	k := e.Keys
 	if l.filter.typing {
 		return []keymap.Binding{k.Accept, k.Leave, k.Complete, k.HistoryUp}
+	}
+	if l.view.Len() == 0 {
+		return []keymap.Binding{k.Start, k.Add, k.Servers, k.Filter, k.Inbox, k.Wire, k.Command}
 	}
 	return []keymap.Binding{k.Open, k.Answer, k.Cancel, k.Result, k.Start, k.Filter, k.Inbox, k.Servers, k.Wire, k.Mark, k.Sort}
 }

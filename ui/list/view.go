@@ -58,9 +58,16 @@ func (l *List) empty(e *kit.Env, w, h int) string {
 		say(fmt.Sprintf("None of %s matches the filter.", kit.Count(e.Board.Len(), "task")))
 		dim(fmt.Sprintf("%s clears it, %s changes it.", k.Back.Label(), k.Filter.Label()))
 	case len(servers) == 0:
-		say("No servers yet.")
-		lines = append(lines, "")
-		for _, s := range l.opt.Empty {
+		words := l.opt.Empty
+		if len(words) == 0 {
+			words = []string{"No servers yet."}
+		}
+		say(words[0])
+		for _, s := range words[1:] {
+			if s == "" || safe.Width(s) <= w-2 {
+				lines = append(lines, "  "+th.Dim.Render(safe.Line(s)))
+				continue
+			}
 			dim(s)
 		}
 	default:

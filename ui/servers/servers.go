@@ -220,7 +220,7 @@ func (s *Servers) rows(e *kit.Env, list []taskmodel.Server, w, h int) string {
 		nameW = min(max(nameW, safe.Width(safe.Line(sv.Name))), 18)
 	}
 	counts := e.Board.Counts()
-	wide := w >= 100
+	wide := w >= 124
 	head := kit.NewLine(w, nil).Gap(2).Cell(th.Heading, "STATE", stateW).Gap(2).Cell(th.Heading, "SERVER", nameW).Gap(2).
 		Cell(th.Heading, "TASKS BY", 10).Gap(2).Num(th.Heading, "TASKS", 6).Gap(2).Num(th.Heading, "OPEN", 5)
 	if wide {
@@ -323,7 +323,7 @@ func words(e *kit.Env, sv taskmodel.Server, w int) [][]kit.Span {
 	if sv.Generation != "" {
 		add("tasks", generationWords(sv.Generation), th.Text)
 	}
-	if sv.Generation != "" && sv.Generation != taskmodel.GenNone {
+	if sv.Generation != "" && sv.Generation != taskmodel.GenNone && (sv.State == taskmodel.ServerReady || sv.Can != (taskmodel.Can{})) {
 		add("lists tasks", can(sv.Can.List, sv.Can.ListWhy), th.Text)
 		add("cancels", can(sv.Can.Cancel, sv.Can.CancelWhy), th.Text)
 		add("starts", can(sv.Can.Start, sv.Can.StartWhy), th.Text)

@@ -371,8 +371,8 @@ func (s *Start) View(e *kit.Env, w, h int) string {
 			b.Add(th.Dim, "again  ").Add(th.Text, safe.Line(string(r.call.Args)))
 			return
 		}
-		if w >= 72 {
-			b.Cell(th.Dim, support(r.tool), 9).Gap(2)
+		if w >= 76 {
+			b.Cell(th.Dim, support(r.tool), 14).Gap(2)
 		}
 		if r.tool.WhyNotTask != "" {
 			b.Add(th.Warn, "no task: "+safe.Line(r.tool.WhyNotTask)).Gap(2)
@@ -399,13 +399,13 @@ func (s *Start) View(e *kit.Env, w, h int) string {
 func support(t taskmodel.Tool) string {
 	switch t.TaskSupport {
 	case "required":
-		return "only task"
+		return "task only"
 	case "optional":
-		return "task"
+		return "task or plain"
 	case "server":
-		return "may task"
+		return "server decides"
 	case "forbidden":
-		return "plain"
+		return "plain only"
 	}
 	return safe.Line(t.TaskSupport)
 }

@@ -303,11 +303,20 @@ func (l *Log) View(e *kit.Env, w, h int) string {
 		}
 		return kit.Fill([]string{"", "  " + th.Dim.Render(text)}, h)
 	}
-	serverW, methodW := 6, max(min(w-62, 44), 14)
+	serverW := 6
 	for _, s := range e.Board.Servers() {
 		serverW = min(max(serverW, safe.Width(safe.Line(s.Name))), 14)
 	}
-	wide, taskCol := w >= 90, l.scope.Task == "" && w >= 76
+	taskCol := l.scope.Task == "" && w >= 76
+	fixed := 2 + 12 + 2 + 2 + 2 + 8 + 2 + 7 + 2 + 7
+	if l.scope.Server == "" {
+		fixed += serverW + 2
+	}
+	if taskCol {
+		fixed += 10
+	}
+	methodW := max(min(w-fixed, 34), 12)
+	wide := w-fixed-methodW >= 18
 	head := kit.NewLine(w, nil).Gap(2).Cell(th.Heading, "TIME", 12).Gap(2)
 	if l.scope.Server == "" {
 		head.Cell(th.Heading, "SERVER", serverW).Gap(2)

@@ -1,0 +1,155 @@
+// Package result is the screen of one result: whose it is, and package
+// resultview below it.
+//
+// It imports kit, act, theme, safe, resultview and taskmodel. It saves and
+// opens nothing itself: that comes out as actions, with commands where a disk
+// is needed.
+package result
+
+import (
+	"path/filepath"
+	"strings"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+
+	"mcptasks/keymap"
+	"mcptasks/taskmodel"
+	"mcptasks/ui/act"
+	"mcptasks/ui/kit"
+	"mcptasks/ui/resultview"
+	"mcptasks/ui/safe"
+)
+
+// A Result is the screen. It is owned by the root's goroutine.
+type Result struct {
+	task  taskmodel.Key
+	title string // sanitised
+	dir   string // where files are saved
+	out   taskmodel.Outcome
+	view  *resultview.View
+}
+
+// New makes the screen of an outcome; task is zero for a call without one.
+func New(task taskmodel.Key, title, dir string, o taskmodel.Outcome) *Result {
+	return &Result{task: task, title: title, dir: dir, out: o, view: resultview.New(o, resultview.Options{})}
+}
+
+// Context implements kit.Screen.
+func (r *Result) Context() keymap.Context {
+	if r.view.Typing() {
+		return keymap.Prompt
+	}
+	return keymap.Result
+}
+
+// Typing implements kit.Typer.
+func (r *Result) Typing() bool { return r.view.Typing() }
+
+// savedMsg ends a save.
+type savedMsg struct {
+	view  *resultview.View
+	names []string
+	err   error
+}
+
+// Update implements kit.Screen.
+func (r *Result) Update(e *kit.Env, m tea.Msg) act.Action {
+	if s, ok := m.(savedMsg); ok {
+		if s.view != r.view {
+			return nil
+		}
+		return Saved(s.names, s.err)
+	}
+	if k, ok := m.(tea.KeyPressMsg); ok && !r.Typing() {
+		switch {
+		case key.Matches(k, e.Keys.Back.Binding) && !r.view.Searching():
+			return act.Back{}
+		case key.Matches(k, e.Keys.Fetch.Binding) && r.task.ID != "":
+			return act.Fetch{Tasks: []taskmodel.Key{r.task}}
+		}
+	}
+	ev, _ := r.view.Update(e.Keys, m)
+	return Event(ev, r.view, r.dir)
+}
+
+// Saved says what was saved.
+func Saved(names []string, err error) act.Action {
+	if err != nil {
+		return act.Notice{Text: "Saving the result: " + err.Error(), Error: true}
+	}
+	dir := ""
+	if len(names) > 0 {
+		dir = " in " + filepath.Dir(names[0])
+	}
+	return act.Notice{Text: "Saved " + kit.Count(len(names), "file") + dir + "."}
+}
+
+// Event makes an action of what the person wants of a result.
+func Event(ev resultview.Event, v *resultview.View, dir string) act.Action {
+	switch ev.Kind {
+	case resultview.Copy:
+		return act.Copy{Text: ev.Text, What: ev.Name}
+	case resultview.Save:
+		return act.Line{Title: "Save every block of the result in which folder?", Text: filepath.Join(dir, "result"), Done: func(path string) act.Action {
+			if path = strings.TrimSpace(path); path == "" {
+				return nil
+			}
+			return act.Cmd{Cmd: func() tea.Msg {
+				names, err := v.Save(path)
+				return savedMsg{v, names, err}
+			}}
+		}}
+	case resultview.Pager:
+		return act.Page{Text: ev.Text, Name: ev.Name}
+	case resultview.Editor:
+		return act.Edit{Text: ev.Text, Name: ev.Name}
+	case resultview.Open:
+		data, err := ev.Block.Bytes()
+		if err != nil {
+			return act.Notice{Text: "The block cannot be read: " + err.Error(), Error: true}
+		}
+		return act.Ask{Title: "Save this block and open it with the system's program?",
+			Lines: []string{ev.Block.Line(), "The program is chosen by the file's kind, which the server has said."},
+			Yes:   act.OpenFile{Name: ev.Block.FileName(), Data: data}, Label: "open it", NoLabel: "leave it"}
+	case resultview.ReadLink:
+		return act.Notice{Text: "Resources are not read here; " + safe.Truncate(safe.Line(ev.Text), 200, safe.Ellipsis) + " can be copied."}
+	}
+	return nil
+}
+
+// Keys implements kit.Screen.
+func (r *Result) Keys(e *kit.Env) []keymap.Binding {
+	if r.Typing() {
+		return []keymap.Binding{e.Keys.Accept, e.Keys.Leave}
+	}
+	return r.view.Keys(e.Keys)
+}
+
+// Status implements kit.Screen.
+func (r *Result) Status(e *kit.Env, w int) (left, right string) {
+	l, right := r.view.Status()
+	th := e.Theme
+	return th.Dim.Render(safe.Truncate(l, max(w-safe.Width(right)-3, 0), safe.Ellipsis)), th.Dim.Render(right)
+}
+
+// View implements kit.Screen.
+func (r *Result) View(e *kit.Env, w, h int) string {
+	th := e.Theme
+	l := kit.NewLine(w, nil).Add(th.Text, "Result of ").Add(th.Title, r.title)
+	note := ""
+	if r.out.KeptHere {
+		note = "kept here"
+	}
+	if !r.out.FetchedAt.IsZero() {
+		if note != "" {
+			note += ", "
+		}
+		note += "fetched " + e.AgeLong(r.out.FetchedAt) + " ago"
+	}
+	l.Right(th.Dim, note)
+	if h < 6 {
+		return l.String() + "\n" + r.view.View(th, w, max(h-1, 1))
+	}
+	return l.String() + "\n\n" + r.view.View(th, w, h-2)
+}
