@@ -50,6 +50,14 @@ func (s *Scanner) String() ([]byte, error) {
 		return nil, fmt.Errorf("a string is missing at byte %d", from)
 	}
 	i := s.I + 1
+	for k := i; k < min(i+24, len(s.B)); k++ { // most are short
+		if c := s.B[k]; c == '"' {
+			s.I = k + 1
+			return s.B[from:s.I], nil
+		} else if c == '\\' {
+			break
+		}
+	}
 	for {
 		q := bytes.IndexByte(s.B[i:], '"')
 		if q < 0 {
@@ -68,6 +76,34 @@ func (s *Scanner) String() ([]byte, error) {
 	}
 }
 
+// skip passes over an object or an array by its brackets alone; what stands in
+// it is looked at by whoever opens it.
+func (s *Scanner) skip() error {
+	depth := 0
+	for i := s.I; i < len(s.B); {
+		switch s.B[i] {
+		case '"':
+			s.I = i
+			if _, err := s.String(); err != nil {
+				return err
+			}
+			i = s.I
+			continue
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return errors.New("the JSON text is nested too deeply")
+			}
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.I = i + 1
+				return nil
+			}
+		}
+		i++
+	}
+	return errEnd
+}
+
 // Value skips any value and gives its text.
 func (s *Scanner) Value() ([]byte, error) { return s.value(0) }
 
@@ -81,11 +117,8 @@ func (s *Scanner) value(depth int) ([]byte, error) {
 		return nil, errEnd
 	case c == '"':
 		return s.String()
-	case c == '{':
-		err := s.Object(func(_, _ []byte) error { return nil }, depth)
-		return s.B[from:s.I], err
-	case c == '[':
-		err := s.Array(func(_ []byte) error { return nil }, depth)
+	case c == '{' || c == '[':
+		err := s.skip()
 		return s.B[from:s.I], err
 	}
 	for s.I < len(s.B) && strings.IndexByte(",:]}[{\" \n\t\r", s.B[s.I]) < 0 {

@@ -1,0 +1,559 @@
+package resultview
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"charm.land/bubbles/v2/key"
+	tea "charm.land/bubbletea/v2"
+
+	"mcptasks/keymap"
+	"mcptasks/taskmodel"
+	"mcptasks/ui/kit"
+	"mcptasks/ui/resultview/blocks"
+	"mcptasks/ui/safe"
+	"mcptasks/ui/theme"
+)
+
+// EventKind is what the person wants.
+type EventKind int
+
+// The kinds.
+const (
+	None     EventKind = iota
+	Copy               // Text, exactly as the server sent it
+	Save               // ask for a folder and call View.Save off the screen's loop
+	Pager              // show Text in $PAGER
+	Editor             // open Text in $EDITOR
+	Open               // save the block and open it with the system's program
+	ReadLink           // read the resource at Text from the server
+)
+
+// An Event is what came of a message.
+type Event struct {
+	Kind  EventKind
+	Text  string
+	Name  string // Copy: what it is; Pager, Editor: a safe file name that tells the kind
+	Block blocks.Block
+}
+
+// Options are settings of a View.
+type Options struct {
+	NoImages bool // the terminal has no colours, or the person wants none
+}
+
+// A View shows one outcome. It is owned by the goroutine of the screen.
+type View struct {
+	o     taskmodel.Outcome
+	opt   Options
+	res   blocks.Result
+	tabs  []tab
+	tab   int
+	sel   int // content block
+	plain map[int]bool
+	force map[int]bool // pictures to be drawn whatever their size
+	imgs  map[int]*imageDoc
+	notes map[int]string // of pictures
+	docs  map[int]doc    // of text, as written
+	md    map[int][]string
+	builtW,
+	builtGen, gen int
+	built *theme.Theme
+}
+
+const structured = "Structured"
+
+type tab struct {
+	name string
+	page *page    // nil until it is looked at
+	json *jsonDoc // the page is this document
+}
+
+// New makes the view of an outcome.
+func New(o taskmodel.Outcome, opt Options) *View {
+	v := &View{o: o, opt: opt, plain: map[int]bool{}, force: map[int]bool{}, imgs: map[int]*imageDoc{}, notes: map[int]string{}, docs: map[int]doc{}, md: map[int][]string{}}
+	if o.Result != nil {
+		v.res = blocks.Read(o.Result)
+	}
+	v.tabs = []tab{{name: "Result", page: newPage(nil, false)}}
+	v.tabs[0].page.marked = v.marked
+	if v.res.Structured != nil && len(v.res.Blocks) > 0 {
+		v.tabs = append(v.tabs, tab{name: structured})
+	}
+	if o.Result != nil || o.Err != nil {
+		v.tabs = append(v.tabs, tab{name: "Raw"})
+	}
+	return v
+}
+
+// jsonTab makes a tab of JSON; of a list of flat objects a table, when wanted.
+func (v *View) jsonTab(name string, raw []byte, table bool) tab {
+	if table {
+		if t, ok := newTable(raw); ok {
+			p := newPage([]section{{t, -1, false, 0}}, false)
+			p.wrap = false
+			return tab{name: name, page: p}
+		}
+	}
+	if d, err := newJSON(raw); err == nil {
+		p := newPage([]section{{d, -1, false, 0}}, true)
+		p.wrap = false
+		return tab{name: name, page: p, json: d}
+	}
+	return tab{name: name, page: newPage([]section{{newText(string(raw), text), -1, false, 0}}, false)}
+}
+
+func text(th *theme.Theme) theme.Style { return th.Text }
+func dim(th *theme.Theme) theme.Style  { return th.Dim }
+
+// raw is the whole as it came.
+func (v *View) raw() []byte {
+	if v.o.Result != nil {
+		return v.o.Result
+	}
+	if v.o.Err != nil {
+		b, err := json.Marshal(v.o.Err)
+		if err == nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// current is the tab that is looked at, laid out.
+func (v *View) current() *tab {
+	t := &v.tabs[v.tab]
+	if t.page == nil && t.name == structured {
+		*t = v.jsonTab(t.name, v.res.Structured, true)
+	} else if t.page == nil {
+		*t = v.jsonTab(t.name, v.raw(), false)
+	}
+	return t
+}
+
+// Typing reports whether a search is being typed.
+func (v *View) Typing() bool { return v.current().page.ask }
+
+// Searching reports whether a search is on, which Back ends first.
+func (v *View) Searching() bool { return v.current().page.pat != "" }
+
+// Update takes a key, a paste or a wheel. used is false for a key that the
+// view has no use for.
+func (v *View) Update(k *keymap.Map, m tea.Msg) (e Event, used bool) {
+	t := v.current()
+	if v.tab == 0 && v.built == nil {
+		v.build(&theme.Theme{Dark: true}, 80) // a key before the first frame
+	}
+	if t.page.ask {
+		return Event{}, t.page.update(k, m)
+	}
+	km, ok := m.(tea.KeyPressMsg)
+	if !ok {
+		return Event{}, t.page.update(k, m)
+	}
+	switch {
+	case key.Matches(km, k.NextPane.Binding):
+		v.tab = (v.tab + 1) % len(v.tabs)
+	case key.Matches(km, k.PrevPane.Binding):
+		v.tab = (v.tab + len(v.tabs) - 1) % len(v.tabs)
+	case key.Matches(km, k.Copy.Binding):
+		return v.copy(), true
+	case key.Matches(km, k.Save.Binding):
+		return Event{Kind: Save}, true
+	case key.Matches(km, k.Pager.Binding), key.Matches(km, k.Editor.Binding):
+		e := v.whole()
+		e.Kind = Pager
+		if key.Matches(km, k.Editor.Binding) {
+			e.Kind = Editor
+		}
+		return e, true
+	case t.json != nil && (key.Matches(km, k.Fold.Binding) || key.Matches(km, k.Open.Binding)):
+		i := t.page.cursor
+		v.folded(t, t.json.fold(i, t.json.Len() > i && !t.json.folded[int32(t.json.at(i))]))
+	case t.json != nil && key.Matches(km, k.Left.Binding):
+		v.folded(t, t.json.fold(t.page.cursor, true))
+	case t.json != nil && key.Matches(km, k.Right.Binding):
+		v.folded(t, t.json.fold(t.page.cursor, false))
+	case t.json != nil && key.Matches(km, k.FoldAll.Binding):
+		v.folded(t, t.json.foldAll(t.page.cursor))
+	case v.tab == 0 && v.block(k, km, &e):
+		return e, true
+	default:
+		return Event{}, t.page.update(k, m)
+	}
+	return Event{}, true
+}
+
+func (v *View) folded(t *tab, line int) {
+	t.page.set(t.page.secs)
+	if t.page.pat != "" {
+		t.page.search(t.page.pat)
+	}
+	t.page.moveTo(line)
+}
+
+// block takes the keys that are about one content block.
+func (v *View) block(k *keymap.Map, km tea.KeyPressMsg, e *Event) bool {
+	n := len(v.res.Blocks)
+	if n == 0 || v.res.Odd != "" {
+		return false
+	}
+	b := v.res.Blocks[v.sel]
+	p := v.tabs[0].page
+	switch {
+	case n > 1 && p.wrap && key.Matches(km, k.Left.Binding):
+		v.choose(v.sel - 1)
+	case n > 1 && p.wrap && key.Matches(km, k.Right.Binding):
+		v.choose(v.sel + 1)
+	case key.Matches(km, k.Fold.Binding):
+		switch {
+		case b.HasText():
+			v.plain[v.sel] = !v.plain[v.sel]
+		case b.Type == "image":
+			v.force[v.sel] = !v.force[v.sel]
+			delete(v.imgs, v.sel)
+		}
+		v.gen++
+	case key.Matches(km, k.OpenFile.Binding):
+		*e = Event{Kind: Open, Block: b}
+	case key.Matches(km, k.Open.Binding):
+		switch {
+		case b.Type == "resource_link" && b.URI != "":
+			*e = Event{Kind: ReadLink, Text: b.URI, Block: b}
+		case b.HasData():
+			*e = Event{Kind: Open, Block: b}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// choose selects a block and shows its beginning.
+func (v *View) choose(i int) {
+	v.sel = max(min(i, len(v.res.Blocks)-1), 0)
+	p := v.tabs[0].page
+	for s, sec := range p.secs {
+		if sec.block == v.sel {
+			p.top, p.sub = p.starts[s], 0
+			p.clamp()
+			return
+		}
+	}
+}
+
+func (v *View) copy() Event {
+	t := v.current()
+	if t.json != nil && t.page.cursor < t.json.Len() {
+		return Event{Kind: Copy, Text: string(t.json.valueAt(t.page.cursor)), Name: "the value at " + t.json.path(t.page.cursor)}
+	}
+	if v.tab == 0 && v.res.Odd == "" && v.sel < len(v.res.Blocks) {
+		b := v.res.Blocks[v.sel]
+		switch {
+		case b.HasText():
+			return Event{Kind: Copy, Text: b.Text, Name: "the text"}
+		case b.Type == "resource_link" && b.URI != "":
+			return Event{Kind: Copy, Text: b.URI, Name: "the address"}
+		}
+		return Event{Kind: Copy, Text: string(b.Raw), Name: "the block as JSON"}
+	}
+	return Event{Kind: Copy, Text: string(v.raw()), Name: "the result as JSON"}
+}
+
+// whole is what the pager and the editor get.
+func (v *View) whole() Event {
+	if v.tab == 0 && v.res.Odd == "" && v.sel < len(v.res.Blocks) && v.res.Blocks[v.sel].HasText() {
+		b := v.res.Blocks[v.sel]
+		return Event{Text: b.Text, Name: b.FileName()}
+	}
+	raw := v.raw()
+	if v.tab < len(v.tabs) && v.tabs[v.tab].name == structured {
+		raw = v.res.Structured
+	}
+	return Event{Text: pretty(raw), Name: "result.json"}
+}
+
+func pretty(raw []byte) string {
+	var b strings.Builder
+	d, err := newJSON(raw)
+	if err != nil {
+		return string(raw)
+	}
+	for i, l := range d.lines {
+		b.WriteString(strings.Repeat("  ", int(l.indent)))
+		if l.nameEnd > l.name {
+			b.Write(raw[l.name:l.nameEnd])
+			b.WriteString(": ")
+		}
+		b.Write(raw[l.from:l.to])
+		if l.comma && l.end == 0 {
+			b.WriteByte(',')
+		}
+		if i+1 < len(d.lines) {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// Save writes every content block to files in dir, as blocks.Result.Save does.
+// It may be called off the screen's loop.
+func (v *View) Save(dir string) ([]string, error) {
+	switch {
+	case v.o.Err != nil:
+		return blocks.Result{Raw: v.raw(), Odd: "an error"}.Save(dir)
+	case v.o.Result == nil:
+		return nil, errors.New("there is no result to save")
+	}
+	return v.res.Save(dir)
+}
+
+// Status says where the window stands: on the left the place in the JSON, on
+// the right lines or matches.
+func (v *View) Status() (left, right string) {
+	t := v.current()
+	if t.json != nil {
+		left = t.json.path(t.page.cursor)
+	} else if v.tab == 0 && len(v.res.Blocks) > 1 && v.res.Odd == "" {
+		left = fmt.Sprintf("block %d of %d: %s", v.sel+1, len(v.res.Blocks), v.res.Blocks[v.sel].Line())
+	}
+	return left, t.page.status()
+}
+
+// Keys are those that count now, the most useful first.
+func (v *View) Keys(k *keymap.Map) []keymap.Binding {
+	var out []keymap.Binding
+	t := v.current()
+	if len(v.tabs) > 1 {
+		out = append(out, k.NextPane)
+	}
+	if v.tab == 0 && v.res.Odd == "" && v.sel < len(v.res.Blocks) {
+		switch b := v.res.Blocks[v.sel]; {
+		case b.Type == "resource_link", b.HasData():
+			out = append(out, k.Open)
+		}
+	}
+	if t.json != nil {
+		out = append(out, k.Fold, k.FoldAll)
+	}
+	return append(out, k.Search, k.Wrap, k.Copy, k.Save, k.Pager, k.Editor)
+}
+
+// View draws exactly h lines of at most w cells.
+func (v *View) View(th *theme.Theme, w, h int) string {
+	t := v.current()
+	if v.tab == 0 {
+		v.build(th, w)
+	}
+	if len(v.tabs) < 2 || h < 4 {
+		return t.page.view(th, w, h)
+	}
+	l := kit.NewLine(w, nil)
+	for i, t := range v.tabs {
+		if i > 0 {
+			l.Gap(3)
+		}
+		if i == v.tab {
+			l.Add(th.Mark, "▌").Add(th.Title, t.name)
+		} else {
+			l.Gap(1).Add(th.Dim, t.name)
+		}
+	}
+	return l.String() + "\n\n" + t.page.view(th, w, h-2)
+}
+
+// one is a line that says something.
+func one(style func(*theme.Theme) theme.Style, s string) section {
+	s = strings.TrimRight(s, "\n")
+	return section{newText(s, style), -1, false, 0}
+}
+
+func blank() section {
+	return section{lineDoc{func(*theme.Theme) [][]kit.Span { return [][]kit.Span{{}} }}, -1, false, 0}
+}
+
+// build lays the result's page out for a width.
+func (v *View) build(th *theme.Theme, w int) {
+	if v.built == th && v.builtW == w && v.builtGen == v.gen && len(v.tabs[0].page.secs) > 0 {
+		return
+	}
+	if v.builtW != w || v.built != th {
+		v.md = map[int][]string{}
+	}
+	v.built, v.builtW, v.builtGen = th, w, v.gen
+	bad := func(th *theme.Theme) theme.Style { return th.Error }
+	warn := func(th *theme.Theme) theme.Style { return th.Warn }
+	var secs []section
+	switch {
+	case v.o.Err != nil:
+		secs = append(secs, one(bad, "✗ The server answered with an error: "+v.o.Err.Message), one(dim, fmt.Sprintf("code %d", v.o.Err.Code)))
+		if len(v.o.Err.Data) > 0 {
+			secs = append(secs, blank(), v.jsonSection(v.o.Err.Data, -1))
+		}
+	case v.o.TooLarge > 0:
+		secs = append(secs, one(warn, fmt.Sprintf("! The result has %s, more than is kept here. mcptasks result --save DIR fetches it to files.", blocks.Bytes(v.o.TooLarge))))
+	case v.o.Result == nil:
+		secs = append(secs, one(dim, "There is no result."))
+	case v.res.Odd != "":
+		secs = append(secs, one(warn, "! "+v.res.Odd+" It is shown as it came."), blank(), v.jsonSection(v.o.Result, -1))
+	default:
+		if v.res.IsError {
+			secs = append(secs, one(bad, "✗ The tool reported an error."), blank())
+		}
+		if len(v.res.Blocks) == 0 {
+			if v.res.Structured != nil {
+				secs = append(secs, v.jsonSection(v.res.Structured, -1))
+			} else {
+				secs = append(secs, one(dim, "The result is empty."))
+			}
+		}
+		for i := range v.res.Blocks {
+			if i > 0 {
+				secs = append(secs, blank())
+			}
+			secs = append(secs, v.blockSections(th, i, w)...)
+		}
+	}
+	if v.o.Note != "" {
+		secs = append(secs, blank(), one(dim, v.o.Note))
+	}
+	if v.o.KeptHere {
+		secs = append(secs, blank(), one(dim, "Kept here; the server may no longer have it."))
+	}
+	v.tabs[0].page.set(secs)
+}
+
+func (v *View) jsonSection(raw []byte, block int) section {
+	if t, ok := newTable(raw); ok && block >= 0 {
+		return section{t, block, true, 0}
+	}
+	if d, err := newJSON(raw); err == nil {
+		return section{d, block, false, 0}
+	}
+	return section{newText(string(raw), text), block, false, 0}
+}
+
+// head is the line above a block: what it is.
+func (v *View) head(i int, more string) section {
+	return section{lineDoc{func(th *theme.Theme) [][]kit.Span {
+		line := []kit.Span{{Style: th.Heading, Text: v.res.Blocks[i].Line()}}
+		if more != "" {
+			line = append(line, kit.Span{Text: "  "}, kit.Span{Style: th.Faint, Text: safe.Line(more)})
+		}
+		return [][]kit.Span{line}
+	}}, i, false, 2}
+}
+
+// marked reports whether a section is the head of the selected block.
+func (v *View) marked(s section) bool {
+	_, head := s.doc.(lineDoc)
+	return head && s.block == v.sel && len(v.res.Blocks) > 1
+}
+
+func (v *View) blockSections(th *theme.Theme, i, w int) []section {
+	b := v.res.Blocks[i]
+	if b.HasText() {
+		if len(v.res.Blocks) > 1 || b.Type != "text" {
+			s := v.textSection(th, i, w-2)
+			s.in = 2
+			return []section{v.head(i, ""), s}
+		}
+		return []section{v.textSection(th, i, w)}
+	}
+	if b.Type == "image" || b.HasData() && strings.HasPrefix(b.MIME, "image/") {
+		return v.imageSections(th, i, w)
+	}
+	out := []section{v.head(i, "")}
+	if b.Description != "" {
+		about := one(dim, b.Description)
+		about.in = 2
+		out = append(out, about)
+	}
+	return out
+}
+
+func (v *View) textSection(th *theme.Theme, i, w int) section {
+	b := v.res.Blocks[i]
+	if !v.plain[i] {
+		if len(b.Text) <= autoJSON && looksJSON(b.Text) {
+			if s := v.jsonSection([]byte(b.Text), i); s.fixed || isJSON(s.doc) {
+				return s
+			}
+		} else if looksMarkdown(b.Text) {
+			lines, ok := v.md[i]
+			if !ok {
+				var err error
+				if lines, err = renderMarkdown(b.Text, th, min(w, 100)); err != nil {
+					lines = nil
+				}
+				v.md[i] = lines
+			}
+			if lines != nil {
+				return section{styledDoc{lines}, i, true, 0}
+			}
+		}
+	}
+	d, ok := v.docs[i]
+	if !ok {
+		style := text
+		if v.res.IsError {
+			style = func(th *theme.Theme) theme.Style { return th.Text }
+		}
+		d = newText(b.Text, style)
+		v.docs[i] = d
+	}
+	return section{d, i, false, 0}
+}
+
+func isJSON(d doc) bool { _, ok := d.(*jsonDoc); return ok }
+
+const (
+	autoJSON   = 4 << 20   // text that is longer is not laid out as JSON
+	autoBytes  = 1 << 20   // a picture that is larger is drawn when asked for
+	autoPixels = 2_000_000 //
+	autoImages = 8
+)
+
+func (v *View) imageSections(th *theme.Theme, i, w int) []section {
+	b := v.res.Blocks[i]
+	if v.opt.NoImages || th.Name == "mono" {
+		return []section{v.head(i, "")}
+	}
+	d, ok := v.imgs[i]
+	if !ok {
+		if !v.force[i] && (b.Size > autoBytes || len(v.imgs) >= autoImages) {
+			return []section{v.head(i, "not drawn yet")}
+		}
+		data, err := b.Bytes()
+		if err == nil {
+			var size string
+			d, size, err = v.picture(data, v.force[i])
+			v.notes[i] = size
+		}
+		if err != nil {
+			v.notes[i] = strings.TrimSpace(v.notes[i] + "  " + err.Error())
+			d = nil
+		}
+		v.imgs[i] = d
+	}
+	if d == nil {
+		return []section{v.head(i, v.notes[i])}
+	}
+	d.w = w - 2
+	return []section{v.head(i, v.notes[i]), {d, i, true, 2}}
+}
+
+func (v *View) picture(data []byte, force bool) (*imageDoc, string, error) {
+	if !force {
+		if n, ok := pixels(data); ok && n > autoPixels {
+			return nil, "", errors.New("not drawn yet")
+		}
+	}
+	img, size, err := thumbnail(data)
+	if err != nil {
+		return nil, size, err
+	}
+	return &imageDoc{small: img}, size, nil
+}
