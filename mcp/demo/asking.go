@@ -95,7 +95,7 @@ func (e *engine) answer(id string, answers map[string]json.RawMessage) error {
 		return errNoSuch
 	}
 	if len(j.questions) > 0 {
-		j.updated = e.time()
+		j.updated = e.said()
 		if !j.hidden {
 			e.tell(event{kind: changed, job: j, was: j.status})
 		}

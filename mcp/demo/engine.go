@@ -40,6 +40,7 @@ type engine struct {
 	armed  time.Time
 	now    time.Time // while the queue runs: the due time of what runs
 	closed bool
+	skew   time.Duration // what its clock is wrong by, in what it says of time
 
 	ended func(j *job) // told of each end, with the mutex held; nil: nobody
 
@@ -97,6 +98,9 @@ func (e *engine) time() time.Time {
 	}
 	return e.clock()
 }
+
+// said is the present as the server's clock shows it.
+func (e *engine) said() time.Time { return e.time().Add(e.skew) }
 
 // scaled is a duration of work at the engine's speed.
 func (e *engine) scaled(d time.Duration) time.Duration {

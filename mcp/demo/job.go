@@ -212,7 +212,7 @@ func (e *engine) beginLocked(s start) error {
 	j := &job{
 		id: s.id, seq: e.seq, tool: s.tool, args: s.args, hidden: s.hidden, owner: s.owner,
 		token: s.token, caps: s.caps, parent: s.parent, status: e.rules.first,
-		created: now, updated: now, logLevel: -1, ttl: e.grant(s.tool, s.ttl), poll: s.tool.poll,
+		created: now.Add(e.skew), updated: now.Add(e.skew), logLevel: -1, ttl: e.grant(s.tool, s.ttl), poll: s.tool.poll,
 		usedKeys: map[string]bool{}, rng: rand.New(rand.NewPCG(e.seed, uint64(e.seq))),
 	}
 	if s.hidden {
@@ -327,7 +327,7 @@ func (e *engine) report(j *job, s step) {
 	}
 	if s.message != "" && s.message != j.message {
 		j.message = s.message
-		j.updated = e.time()
+		j.updated = e.said()
 		if !j.hidden {
 			e.tell(event{kind: changed, job: j, was: j.status})
 		}
@@ -344,7 +344,7 @@ func (e *engine) become(j *job, s status, message string) {
 	if message != "" {
 		j.message = message
 	}
-	j.updated = e.time()
+	j.updated = e.said()
 	if !j.hidden {
 		e.tell(event{kind: changed, job: j, was: was})
 	}
@@ -377,8 +377,8 @@ func (e *engine) end(j *job, o outcome) {
 	j.out = o
 	j.status = o.status
 	j.message = o.message
-	j.updated = e.time()
-	j.ended = j.updated
+	j.updated = e.said()
+	j.ended = e.time()
 	j.steps = nil
 	if e.rules.ttlFromEnd && j.ttl != unlimited && !j.hidden {
 		e.expireAt(j, j.ended.Add(j.ttl))

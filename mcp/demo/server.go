@@ -123,6 +123,14 @@ func (s *Server) Close() {
 // Generation is the one that this server speaks.
 func (s *Server) Generation() taskmodel.Generation { return s.opts.Generation }
 
+// Skew puts the server's clock forward by d, or back: the times that it says
+// from then on are wrong by that, while its work goes on as before.
+func (s *Server) Skew(d time.Duration) {
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	s.engine.skew = d
+}
+
 // Handles are the tasks that the server has now, oldest first.
 func (s *Server) Handles() []Handle {
 	s.engine.mu.Lock()

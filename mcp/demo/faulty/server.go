@@ -1,0 +1,95 @@
+package faulty
+
+import (
+	"sync"
+
+	"mcptasks/mcp/demo"
+)
+
+// A Server is a demo server behind a script. It is safe for concurrent use.
+type Server struct {
+	opts demo.Options
+	book *book
+
+	mu    sync.Mutex
+	demo  *demo.Server
+	conns map[*conn]bool
+	links map[string]*link // of HTTP sessions
+	stuck chan struct{}    // closed by a hang over HTTP: nothing is answered any more
+	quit  chan struct{}    // closed by Close
+}
+
+// New makes a server with a script, which may be empty.
+func New(o demo.Options, script string) (*Server, error) {
+	s := &Server{opts: o, book: &book{}, conns: map[*conn]bool{}, links: map[string]*link{}, stuck: make(chan struct{}), quit: make(chan struct{})}
+	if err := s.book.add(script); err != nil {
+		return nil, err
+	}
+	s.demo = demo.New(o)
+	return s, nil
+}
+
+// Demo is the server behind the script, as it is now: a restart without its
+// tasks makes another.
+func (s *Server) Demo() *demo.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.demo
+}
+
+// Add puts further rules behind those that are there.
+func (s *Server) Add(script string) error { return s.book.add(script) }
+
+// Clear takes all rules away: from then on all is well. What is late or stuck
+// already stays so.
+func (s *Server) Clear() { s.book.clear() }
+
+// Fired are the rules that have acted, each as often as it did, in order.
+func (s *Server) Fired() []string { return s.book.log() }
+
+// Restart ends all connections and sessions, as a restart of the server does.
+// Unless keep is set, its tasks are gone and the new ones have other ids.
+func (s *Server) Restart(keep bool) {
+	s.mu.Lock()
+	old := s.demo
+	if !keep {
+		o := s.opts
+		if o.Seed != 0 {
+			o.Seed += 7717
+		}
+		s.opts = o
+		s.demo = demo.New(o)
+	}
+	conns := s.conns
+	s.conns = map[*conn]bool{}
+	s.links = map[string]*link{}
+	s.mu.Unlock()
+	for c := range conns {
+		c.end(errRestarted)
+	}
+	if keep {
+		old.DropSessions()
+	} else {
+		old.Close()
+	}
+}
+
+// Close ends it, and all that it was made to hold.
+func (s *Server) Close() {
+	s.mu.Lock()
+	select {
+	case <-s.quit:
+		s.mu.Unlock()
+		return
+	default:
+		close(s.quit)
+	}
+	conns := s.conns
+	s.conns = map[*conn]bool{}
+	d := s.demo
+	s.mu.Unlock()
+	for c := range conns {
+		c.end(errRestarted)
+	}
+	d.Close()
+}
