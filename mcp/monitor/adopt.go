@@ -28,3 +28,12 @@ func (m *Monitor) Adopt(ctx context.Context, server string, h Handle) (taskmodel
 	})
 	return t, err
 }
+
+// Sync publishes what is known now, so that what a command has just done is on
+// the board that it reads next.
+func (m *Monitor) Sync(ctx context.Context) error {
+	return m.do(ctx, func() {
+		m.alarms.drop(m.publisher)
+		m.publish()
+	})
+}

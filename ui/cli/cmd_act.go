@@ -47,16 +47,12 @@ func (r *run) startCmd() *cobra.Command {
 			ctx, cancel := r.bound(cmd.Context(), limit)
 			defer cancel()
 			return r.withMonitor(ctx, a[:1], func(ctx context.Context, s *session) error {
-				sv, err := s.need(ctx, a[0])
-				if err != nil {
+				if _, err := s.need(ctx, a[0]); err != nil {
 					return err
 				}
 				raw, err := s.arguments(ctx, a[0], a[1], a[2:], argsJSON, noCheck)
 				if err != nil {
 					return err
-				}
-				if ttl > 0 && sv.Generation == taskmodel.GenExtension {
-					fmt.Fprintf(r.env.Stderr, "mcptasks: %s speaks 2026-07-28, which has no time to live to ask for; --ttl is left out\n", a[0])
 				}
 				if !plain && !wait && s.o.StdioOf != nil && s.o.StdioOf(a[0]) {
 					fmt.Fprintf(r.env.Stderr, "mcptasks: %s is a command, and its tasks end with this process; add --wait to see it through\n", a[0])
@@ -167,9 +163,7 @@ func (s *session) start(ctx context.Context, req monitor.StartRequest, wait bool
 		return s.printOutcome(taskmodel.Key{}, req.Server, rep.Outcome, false)
 	}
 	if !wait {
-		if err := s.await(ctx, func(v *board.Version) bool { _, ok := v.Task(rep.Key); return ok }); err != nil {
-			return err
-		}
+		s.sync(ctx)
 		return s.printTasks([]taskmodel.Key{rep.Key}, true, true)
 	}
 	return s.see(ctx, rep.Key, true, "")
@@ -213,6 +207,7 @@ func (s *session) see(ctx context.Context, k taskmodel.Key, withTask bool, saveD
 		}
 		return e
 	}
+	s.sync(ctx)
 	// The row says how it ended; the result's own error flag counts as well.
 	_ = s.await(ctx, func(v *board.Version) bool { t, ok := v.Task(k); return !ok || t.Terminal() })
 	t := s.task(k)

@@ -73,6 +73,7 @@ func (r *run) answerCmd() *cobra.Command {
 				if err := s.m.Answer(ctx, ans); err != nil {
 					return classify(err, k.Server)
 				}
+				s.sync(ctx)
 				return s.printTasks([]taskmodel.Key{k}, true, true)
 			})
 		},

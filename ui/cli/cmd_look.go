@@ -173,6 +173,7 @@ func (r *run) getCmd() *cobra.Command {
 					return err
 				}
 				_, err := s.m.Poll(ctx, k)
+				s.sync(ctx)
 				t := s.task(k)
 				if err == nil && (t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired) || isGone(err, t) {
 					return failf("failed", k.Server, "%s does not know %s any more: %s", k.Server, k.ID, orElse(t.Note, "gone"))
@@ -204,6 +205,7 @@ func (r *run) eachTask(ctx context.Context, a []string, full bool, do func(ctx c
 			if err == nil {
 				keys = append(keys, k)
 				err = do(ctx, s, k)
+				s.sync(ctx)
 			}
 			r.code = r.joinErrors(r.code, err, k.Server)
 		}
@@ -251,9 +253,7 @@ func (r *run) addCmd() *cobra.Command {
 				if err != nil {
 					return classify(err, a[0])
 				}
-				if err := s.await(ctx, func(v *board.Version) bool { _, ok := v.Task(t.Key); return ok }); err != nil {
-					return err
-				}
+				s.sync(ctx)
 				return s.printTasks([]taskmodel.Key{t.Key}, true, true)
 			})
 		},

@@ -25,6 +25,7 @@ func (s *session) printOutcome(k taskmodel.Key, server string, o taskmodel.Outco
 		j := shapeOutcome(k, server, o)
 		if withTask {
 			t := s.shape(k, true)
+			t.HasResult = true // it is being printed; the board may hear of it a moment later
 			j.Task = &t
 		}
 		return writeJSON(s.env.Stdout, j)

@@ -232,6 +232,13 @@ func (s *session) lookup(k taskmodel.Key, arg string) (taskmodel.Key, bool, erro
 	}
 }
 
+// sync has the monitor publish what was done, so that it can be printed.
+func (s *session) sync(ctx context.Context) {
+	if m, ok := s.m.(interface{ Sync(context.Context) error }); ok {
+		_ = m.Sync(ctx) // it fails only when the run is over; then the last board serves
+	}
+}
+
 // task reads one task's present row.
 func (s *session) task(k taskmodel.Key) taskmodel.Task {
 	t, _ := s.m.Board().Task(k)

@@ -1,0 +1,274 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcptasks/mcp/config"
+	"mcptasks/mcp/demo"
+	"mcptasks/mcp/monitor"
+	"mcptasks/mcp/setup"
+	"mcptasks/ui/cli"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// world is the three demo servers at a fixed seed and a fake clock, and the
+// commands on them. State is kept in a folder of its own.
+type world struct {
+	t      *testing.T
+	fleet  []demo.Member
+	state  string
+	tty    bool
+	stdin  string
+	getenv map[string]string
+	ended  time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, fleet: demo.Fleet(demo.FleetOptions{Seed: 7, Still: true}), state: t.TempDir()}
+}
+
+func (w *world) close() {
+	for _, m := range w.fleet {
+		m.Server.Close()
+	}
+}
+
+func (w *world) open(_ context.Context, g cli.Global) (*cli.Opened, error) {
+	mem, notes := setup.OpenMemory(w.state, config.Config{}, g.Purpose, nil)
+	opts := monitor.Options{Readonly: g.Readonly, Seed: 7, NoAsk: !g.Fetch, FetchResults: g.Fetch, Version: "test"}
+	if mem != nil {
+		opts.Journal = mem.Store()
+	}
+	o := &cli.Opened{Notes: notes, Memory: mem, StdioOf: func(string) bool { return false }}
+	for _, m := range w.fleet {
+		o.Names = append(o.Names, m.Name)
+		if g.Only != nil && !contains(g.Only, m.Name) {
+			continue
+		}
+		opts.Servers = append(opts.Servers, monitor.ServerSpec{Name: m.Name, Target: "built in: " + m.Name, Source: "test", Autostart: true, Dialer: m.Dialer, Generation: m.Generation})
+	}
+	mon := monitor.New(opts)
+	o.Monitor, o.Run = mon, mon.Run
+	o.Close = func() error { return mem.Close() }
+	return o, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// run runs one command line in the bubble.
+func (w *world) run(args ...string) (stdout, stderr string, code int) {
+	w.t.Helper()
+	var out, errs bytes.Buffer
+	env := cli.Env{Args: args, Stdin: strings.NewReader(w.stdin), Stdout: &out, Stderr: &errs, StdinTTY: w.tty, StdoutTTY: w.tty, Now: time.Now,
+		Getenv: func(k string) string { return w.getenv[k] }}
+	code = cli.Run(context.Background(), env, cli.Deps{
+		Version: cli.Version{Module: "v1.2.3", Commit: "abc", Go: "go1.26"}, Open: w.open,
+		Configured: func(cli.Global) (cli.ConfigReport, error) {
+			return cli.ConfigReport{Path: "/c/config.toml", State: "/s", Files: []cli.ConfigFile{{Path: "/c/config.toml", Client: "mcptasks", Found: true, Servers: []string{"ci"}}, {Path: "/h/.claude.json", Client: "claude-code"}},
+				Servers: []cli.ConfigServer{{Name: "ci", Target: "https://ci.example/mcp", Source: "/c/config.toml", Autostart: true}, {Name: "bad", Target: "run", Source: "/c/config.toml", Disabled: "$X is not set"}},
+				Values:  []cli.ConfigValue{{Key: "poll.min", Value: "500ms", From: "default"}}}, nil
+		},
+		Keys: func() string { return "| key | does |\n" },
+	})
+	return out.String(), errs.String(), code
+}
+
+// id is the id of the n-th task of a server that runs a tool and has the
+// status, oldest first.
+func (w *world) id(server, tool string, n int) string {
+	w.t.Helper()
+	for _, m := range w.fleet {
+		if m.Name != server {
+			continue
+		}
+		for _, h := range m.Server.Handles() {
+			if h.Tool == tool {
+				if n--; n < 0 {
+					return h.ID
+				}
+			}
+		}
+	}
+	w.t.Fatalf("%s has no task of %s", server, tool)
+	return ""
+}
+
+// golden compares one command's whole effect with its file.
+func (w *world) golden(name string, args ...string) {
+	w.t.Helper()
+	out, errs, code := w.run(args...)
+	for _, s := range []string{out, errs} {
+		if strings.ContainsRune(s, '\x1b') {
+			w.t.Errorf("%s: an escape code in the output", name)
+		}
+	}
+	got := fmt.Sprintf("$ mcptasks %s\nexit %d\n-- stdout --\n%s-- stderr --\n%s", strings.Join(quoted(args), " "), code, out, errs)
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		w.t.Fatalf("%v (go test ./ui/cli -update makes it)", err)
+	}
+	if got != string(want) {
+		w.t.Errorf("%s differs from its golden file:\n%s", name, got)
+	}
+}
+
+func quoted(args []string) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		if strings.ContainsAny(a, " {}\"'") {
+			a = "'" + a + "'"
+		}
+		out[i] = a
+	}
+	return out
+}
+
+// TestGolden is one run per command and output form of the contract.
+func TestGolden(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(w *world)
+	}{
+		{"servers", func(w *world) {
+			w.golden("servers", "servers")
+			w.golden("servers_json", "servers", "-o", "json")
+			w.golden("servers_jsonl", "servers", "-o", "jsonl")
+			w.golden("servers_unknown", "servers", "nope")
+			w.golden("servers_unknown_json", "servers", "nope", "-o", "json")
+		}},
+		{"tools", func(w *world) {
+			w.golden("tools", "tools", "ci")
+			w.golden("tools_json", "tools", "lab", "-o", "json")
+			w.golden("tools_jsonl", "tools", "deploy", "-o", "jsonl")
+			w.golden("tools_usage", "tools")
+			w.golden("tools_usage_json", "tools", "-o", "json")
+		}},
+		{"ls", func(w *world) {
+			w.golden("ls", "ls", "ci", "--status", "working,input_required")
+			w.golden("ls_json", "ls", "ci", "--filter", "status:input_required", "-o", "json")
+			w.golden("ls_jsonl", "ls", "lab", "--filter", "status:input_required", "-o", "jsonl")
+			w.golden("ls_filter_error", "ls", "--filter", "status:", "-o", "json")
+			w.golden("ls_none", "ls", "ci", "--filter", "id:zzzz", "-o", "json")
+		}},
+		{"get", func(w *world) {
+			a, b := w.id("ci", "deploy_release", 0), w.id("ci", "build", 0)
+			w.golden("get", "get", "ci/"+a)
+			w.golden("get_json", "get", "ci/"+a, "-o", "json")
+			w.golden("get_two_json", "get", "ci/"+a, "ci/"+b, "-o", "json")
+			w.golden("get_prefix_jsonl", "get", "ci/"+a[:8], "-o", "jsonl")
+			w.golden("get_not_found", "get", "ci/nope")
+			w.golden("get_not_found_json", "get", "ci/nope", "-o", "json")
+			w.golden("get_malformed", "get", "nope")
+		}},
+		{"add", func(w *world) {
+			a := w.id("deploy", "build", 0)
+			w.golden("add", "add", "deploy", a)
+			w.golden("add_json", "add", "deploy", a, "-o", "json")
+			w.golden("add_unknown_json", "add", "deploy", "nope", "-o", "json")
+		}},
+		{"start", func(w *world) {
+			w.golden("start", "start", "ci", "build", "target=api", "--ttl", "10m")
+			w.golden("start_json", "start", "deploy", "build", "target=api", "--ttl", "10m", "-o", "json")
+			w.golden("start_wait", "start", "ci", "build", "target=api", "--wait")
+			w.golden("start_wait_json", "start", "lab", "build", "target=api", "--wait", "-o", "json")
+			w.golden("start_wait_failed_json", "start", "ci", "run_tests", "package=core", "--wait", "-o", "json")
+			w.golden("start_plain_json", "start", "ci", "read_status", "--plain", "-o", "json")
+			w.golden("start_bad_args", "start", "ci", "build", "target=moon")
+			w.golden("start_bad_json", "start", "ci", "build", "--args", "{", "-o", "json")
+			w.golden("start_no_tool", "start", "ci", "nope")
+			w.golden("start_readonly_json", "start", "ci", "build", "target=api", "--readonly", "-o", "json")
+			w.golden("start_input_json", "start", "deploy", "deploy_release", "service=api", "version=v1.2.3", "--wait", "-o", "json")
+		}},
+		{"wait", func(w *world) {
+			w.golden("wait_done", "wait", "ci/"+w.id("ci", "build", 0))
+			w.golden("wait_input_json", "wait", "ci/"+w.id("ci", "deploy_release", 0), "-o", "json")
+			w.golden("wait_timeout_json", "wait", "ci/"+w.id("ci", "reindex_search", 0), "--timeout", "3s", "-o", "json")
+			w.golden("wait_not_found", "wait", "ci/nope")
+		}},
+		{"result", func(w *world) {
+			w.golden("result", "result", "ci/"+w.id("ci", "build", 0))
+			w.golden("result_json", "result", "ci/"+w.id("ci", "build", 0), "-o", "json")
+			w.golden("result_failed_json", "result", "ci/"+w.id("ci", "run_tests", 0), "-o", "json")
+			w.golden("result_timeout", "result", "ci/"+w.id("ci", "reindex_search", 0), "--timeout", "2s")
+		}},
+		{"cancel", func(w *world) {
+			a := w.id("ci", "reindex_search", 0)
+			w.golden("cancel_readonly", "cancel", "ci/"+a, "--readonly")
+			w.golden("cancel_json", "cancel", "ci/"+a, "-o", "json")
+			w.golden("cancel_late", "cancel", "ci/"+a)
+			w.golden("cancel_late_json", "cancel", "ci/"+a, "-o", "json")
+		}},
+		{"answer", func(w *world) {
+			a := w.id("deploy", "deploy_release", 0)
+			_, _, _ = w.run("add", "deploy", a)
+			w.golden("answer_misfit", "answer", "deploy/"+a, "--accept", `{"decision":"perhaps"}`)
+			w.golden("answer_misfit_json", "answer", "deploy/"+a, "--accept", `{"decision":"perhaps"}`, "-o", "json")
+			w.golden("answer_both", "answer", "deploy/"+a, "--decline", "--cancel")
+			w.golden("answer_no_terminal", "answer", "deploy/"+a)
+			w.golden("answer_decline_json", "answer", "deploy/"+a, "--decline", "-o", "json")
+			w.golden("answer_nothing_asked", "answer", "ci/"+w.id("ci", "build", 0), "--decline")
+		}},
+		{"watch", func(w *world) {
+			w.golden("watch_jsonl", "watch", "ci/"+w.id("ci", "build", 0))
+			w.tty = true
+			w.golden("watch_sentences", "watch", "ci/"+w.id("ci", "build", 0))
+		}},
+		{"forget", func(w *world) {
+			a := w.id("ci", "build", 0)
+			w.golden("forget_json", "forget", "ci/"+a, "-o", "json")
+			w.golden("forget_delete_refused", "forget", "ci/"+w.id("ci", "build", 1), "--delete")
+			w.golden("forget_delete", "forget", "lab/"+w.id("lab", "build", 0), "--delete")
+		}},
+		{"history", func(w *world) {
+			_, _, _ = w.run("start", "ci", "build", "target=api", "--wait")
+			w.golden("history", "history")
+			w.golden("history_json", "history", "-o", "json")
+			w.golden("history_not_found_json", "history", "ci/nope", "-o", "json")
+			w.golden("history_prune", "history", "--prune")
+		}},
+		{"misc", func(w *world) {
+			w.golden("version", "version")
+			w.golden("version_json", "version", "-o", "json")
+			w.golden("config", "config")
+			w.golden("config_json", "config", "-o", "json")
+			w.golden("ui_without_terminal", "ci")
+			w.golden("bad_flag", "ls", "--nope")
+			w.golden("bad_output", "ls", "-o", "xml")
+			w.golden("bad_on_input", "wait", "ci/x", "--on-input", "maybe")
+			w.golden("completion_unknown", "completion", "tcsh")
+			w.golden("demo_server_bad", "demo-server", "--generation", "2030")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				defer w.close()
+				tt.do(w)
+			})
+		})
+	}
+}
