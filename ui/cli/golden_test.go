@@ -5,12 +5,15 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/uuid"
 
 	"mcptasks/mcp/config"
 	"mcptasks/mcp/demo"
@@ -264,6 +267,9 @@ func TestGolden(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			// The draft's ids are the client's own.
+			uuid.SetRand(rand.NewChaCha8([32]byte{1}))
+			defer uuid.SetRand(nil)
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				defer w.close()
