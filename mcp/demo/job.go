@@ -144,8 +144,8 @@ func stage(d time.Duration, message string, progress, total float64) step {
 
 func logLine(level, text string) step { return step{level: level, text: text} }
 
-func ask(then func(map[string]json.RawMessage) []step, q ...question) step {
-	return step{ask: q, then: then}
+func ask(message string, then func(map[string]json.RawMessage) []step, q ...question) step {
+	return step{message: message, ask: q, then: then}
 }
 
 func finish(o outcome) step { return step{end: &o} }

@@ -48,7 +48,7 @@ func releaseTools() []*tool {
 					return join(stage(w.secs(4), "Hashing "+art, 0, 0), sign)
 				}
 				return join(stage(w.secs(4), "Hashing "+art, 0, 0),
-					ask(func(a map[string]json.RawMessage) []step {
+					ask("The signing key is locked", func(a map[string]json.RawMessage) []step {
 						if actionOf(a["unlock"]) != "accept" {
 							return join(toolError("Not signed: the key stayed locked."))
 						}
@@ -157,7 +157,7 @@ func releaseNotes(w *work) []step {
 		Temperature: 0.3, MaxTokens: 400,
 	})
 	return join(w.counted(w.secs(6), 3, 0, 47, 47, "Reading", "changes"),
-		ask(func(a map[string]json.RawMessage) []step {
+		ask("Waiting for a text", func(a map[string]json.RawMessage) []step {
 			var r struct {
 				Model   string          `json:"model"`
 				Content json.RawMessage `json:"content"`
