@@ -131,13 +131,15 @@ type Outcome struct {
 	Result    json.RawMessage // the payload, untouched
 	Err       *RPCError
 	FetchedAt time.Time
-	KeptHere  bool   // served from the journal: the server may no longer have it
+	KeptHere  bool   // served from the journal: the server may no longer have it; without a Result it is still on the disk
 	TooLarge  int64  // >0: not kept, this many bytes; fetch it to a file
 	Note      string // ours
 }
 
 // IsZero reports whether there is no outcome.
-func (o Outcome) IsZero() bool { return o.Result == nil && o.Err == nil && o.TooLarge == 0 }
+func (o Outcome) IsZero() bool {
+	return o.Result == nil && o.Err == nil && o.TooLarge == 0 && !o.KeptHere
+}
 
 // A Child is a task under this one, as SEP-1686's future work names it.
 type Child struct {
@@ -189,7 +191,8 @@ type Task struct {
 	NextPollAt      time.Time
 	Pushed          bool // a subscription is acknowledged for it
 
-	// asked when the snapshot we hold was requested or, for a push, heard.
+	// heldSince is when the snapshot that is held arrived; zero: nothing live
+	// was heard in this process. Merge alone decides by it.
 	heldSince time.Time
 }
 

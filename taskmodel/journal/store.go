@@ -8,6 +8,11 @@ import (
 	"mcptasks/taskmodel"
 )
 
+var (
+	_ Store     = (*Journal)(nil)
+	_ Historian = (*Journal)(nil)
+)
+
 // A Store is what the monitor and the commands need of a journal. *Journal has
 // it; a nil Store means that the program runs without memory.
 //
@@ -44,8 +49,14 @@ type Store interface {
 	FinishIntent(ctx context.Context, id int64, errText string, detail json.RawMessage) error
 	IntentState(ctx context.Context, id int64) (done bool, errText string, detail json.RawMessage, err error)
 	// ClaimAct marks an effect (answer or cancel) on servers without a session
-	// as taken by this process; ok is false when another did it before.
+	// as taken by this process; ok is false when another did it before. An act
+	// that a person wants repeated needs another name.
 	ClaimAct(ctx context.Context, target, act string) (ok bool, err error)
+}
+
+// A Historian gives the audit trail of a task; *Journal is one.
+type Historian interface {
+	TaskHistory(ctx context.Context, target, id string, role taskmodel.Role, limit int) ([]taskmodel.Event, error)
 }
 
 // An Entry is one thing to write. Only the set fields are written; Task names
@@ -79,7 +90,7 @@ type Session struct {
 
 // Restored is what is known of a server from earlier runs.
 type Restored struct {
-	Tasks     []taskmodel.Task // Standing is Restored unless terminal
+	Tasks     []taskmodel.Task // Standing is Restored for those that may still run
 	Questions []taskmodel.Question
 	Answers   []taskmodel.Answer // undelivered: to be offered, never sent by themselves
 	Session   *Session

@@ -1,0 +1,260 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcptasks/taskmodel"
+)
+
+// two opens the journal twice, as two processes do, on one clock.
+func two(t *testing.T) (a, b *Journal, c *clock) {
+	dir := t.TempDir()
+	c = newClock()
+	return opened(t, dir, c.options(Options{What: "mcptasks"})), opened(t, dir, c.options(Options{What: "mcptasks watch"})), c
+}
+
+func acquire(t *testing.T, j *Journal) (Holder, bool) {
+	t.Helper()
+	h, ok, err := j.Acquire(context.Background(), target, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, ok
+}
+
+func TestLease(t *testing.T) {
+	a, b, c := two(t)
+	if _, ok := acquire(t, a); !ok {
+		t.Fatal("a free lease was refused")
+	}
+	if h, ok := acquire(t, b); ok || h.What != "mcptasks" || h.PID == 0 {
+		t.Errorf("%+v %v", h, ok)
+	}
+	if _, ok, _ := b.Acquire(context.Background(), target, "another session"); !ok {
+		t.Error("another session is another lease")
+	}
+	for range 5 {
+		c.pass(4 * time.Second)
+		if _, ok := acquire(t, a); !ok {
+			t.Fatal("not renewed")
+		}
+		if _, ok := acquire(t, b); ok {
+			t.Fatal("taken while it was renewed")
+		}
+	}
+	c.pass(5 * time.Second)
+	if _, ok := acquire(t, b); !ok {
+		t.Error("a lease that was not renewed for five seconds is dead")
+	}
+	if h, ok := acquire(t, a); ok || h.What != "mcptasks watch" {
+		t.Error("it was taken back")
+	}
+	if err := a.Release(context.Background(), target, "s"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := acquire(t, a); ok {
+		t.Error("a gave back what was not its own")
+	}
+	if err := b.Release(context.Background(), target, "s"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := acquire(t, a); !ok {
+		t.Error("it was given back")
+	}
+}
+
+// A killed process need not be waited for on the machine where it ran.
+func TestLeaseOfADeadProcess(t *testing.T) {
+	a, b, _ := two(t)
+	acquire(t, a)
+	died(t, b, a.me)
+	if h, ok := acquire(t, b); !ok {
+		t.Errorf("held by %+v", h)
+	}
+}
+
+func TestLeaseIsGivenBackAtClose(t *testing.T) {
+	a, b, _ := two(t)
+	acquire(t, a)
+	if err := a.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := acquire(t, b); !ok {
+		t.Error("not given back")
+	}
+}
+
+func TestIntents(t *testing.T) {
+	a, b, c := two(t)
+	ctx := context.Background()
+	acquire(t, a)
+	id, err := b.PutIntent(ctx, Intent{Target: target, Session: "s", Task: key("t"), Kind: "answer", Payload: json.RawMessage(`{"pw":"hunter2"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func() (bool, string, string) {
+		done, text, detail, err := b.IntentState(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done, text, string(detail)
+	}
+	if done, _, _ := state(); done {
+		t.Error("done before it was claimed")
+	}
+	if _, err := b.ClaimIntents(ctx, target, "s"); !errors.Is(err, ErrNoLease) {
+		t.Errorf("claimed without the lease: %v", err)
+	}
+	if list, err := a.ClaimIntents(ctx, target, "other"); err != nil || list != nil {
+		t.Errorf("of another session: %v %v", list, err)
+	}
+	list, err := a.ClaimIntents(ctx, target, "s")
+	if err != nil || len(list) != 1 || list[0].ID != id || list[0].Task != key("t") || string(list[0].Payload) != `{"pw":"hunter2"}` ||
+		list[0].From.What != "mcptasks watch" || !list[0].At.Equal(c.now()) {
+		t.Fatalf("%+v %v", list, err)
+	}
+	if list, err := a.ClaimIntents(ctx, target, "s"); err != nil || len(list) != 0 {
+		t.Errorf("handed out twice: %v %v", list, err)
+	}
+	if ok, err := b.WithdrawIntent(ctx, id); ok || err != nil {
+		t.Errorf("taken back after it was claimed: %v %v", ok, err)
+	}
+	if err := a.FinishIntent(ctx, id, "refused", json.RawMessage(`{"code":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if done, text, detail := state(); !done || text != "refused" || detail != `{"code":1}` {
+		t.Errorf("%v %q %q", done, text, detail)
+	}
+	// The holder dies over the next one: nobody knows, and nobody repeats it.
+	if id, err = b.PutIntent(ctx, Intent{Target: target, Session: "s", Task: key("t"), Kind: "cancel"}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := a.ClaimIntents(ctx, target, "s"); err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	died(t, b, a.me)
+	if done, text, _ := state(); !done || !strings.Contains(text, "not known") {
+		t.Errorf("%v %q", done, text)
+	}
+	acquire(t, b)
+	if list, err := b.ClaimIntents(ctx, target, "s"); err != nil || len(list) != 0 {
+		t.Errorf("an act was handed out again: %v %v", list, err)
+	}
+}
+
+// The lease is looked at again in the claiming transaction.
+func TestClaimRechecksTheLease(t *testing.T) {
+	a, b, c := two(t)
+	ctx := context.Background()
+	acquire(t, a)
+	if _, err := b.PutIntent(ctx, Intent{Target: target, Session: "s", Task: key("t"), Kind: "cancel"}); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(6 * time.Second) // a was asleep
+	if _, err := a.ClaimIntents(ctx, target, "s"); !errors.Is(err, ErrNoLease) {
+		t.Errorf("with a dead lease: %v", err)
+	}
+	acquire(t, b)
+	if list, err := b.ClaimIntents(ctx, target, "s"); err != nil || len(list) != 1 {
+		t.Errorf("%v %v", list, err)
+	}
+}
+
+// However many try, each intent and each act goes to one.
+func TestOnceAmongMany(t *testing.T) {
+	dir := t.TempDir()
+	ctx := context.Background()
+	const n, acts = 4, 25
+	var won, claimed atomic.Int64
+	put := opened(t, dir, Options{})
+	var all []*Journal
+	for range n {
+		all = append(all, opened(t, dir, Options{}))
+	}
+	var wg sync.WaitGroup
+	for i, j := range all {
+		wg.Go(func() {
+			for k := range acts {
+				if ok, err := j.ClaimAct(ctx, target, "cancel:"+string(rune('a'+k))); err != nil {
+					t.Error(err)
+				} else if ok {
+					won.Add(1)
+				}
+				if i == 0 {
+					if _, err := put.PutIntent(ctx, Intent{Target: target, Session: "s", Kind: "poll", Task: key("t")}); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, ok, err := j.Acquire(ctx, target, "s"); err != nil {
+					t.Error(err)
+				} else if ok {
+					list, err := j.ClaimIntents(ctx, target, "s")
+					if err != nil {
+						t.Error(err)
+					}
+					claimed.Add(int64(len(list)))
+					_ = j.Release(ctx, target, "s")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if _, ok, err := put.Acquire(ctx, target, "s"); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	rest, err := put.ClaimIntents(ctx, target, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if won.Load() != acts || claimed.Load()+int64(len(rest)) != acts {
+		t.Errorf("%d acts went to somebody %d times, %d intents were claimed %d times", acts, won.Load(), acts, claimed.Load()+int64(len(rest)))
+	}
+}
+
+func TestChanges(t *testing.T) {
+	a, b, c := two(t)
+	ctx := context.Background()
+	write(t, a, entry(working("old")))
+	from := restore(t, b).Change
+	look := func() Changes {
+		t.Helper()
+		got, err := b.Changes(ctx, target, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from = got.Change
+		return got
+	}
+	if got := look(); len(got.Tasks)+len(got.Questions)+len(got.Forgotten) != 0 {
+		t.Errorf("nothing happened: %+v", got)
+	}
+	q := taskmodel.Question{ID: taskmodel.QuestionID{ID: "q"}, Task: key("new"), State: taskmodel.QuestionSending}
+	write(t, a, entry(working("new")), Entry{Target: target, Question: &q},
+		Entry{Target: target, Key: key("new"), Outcome: &taskmodel.Outcome{Result: json.RawMessage(`1`)}})
+	write(t, b, entry(working("own")))
+	got := look()
+	if len(got.Tasks) != 1 || got.Tasks[0].ID != "new" || !got.Tasks[0].Outcome.KeptHere {
+		t.Errorf("%+v", got.Tasks)
+	}
+	if len(got.Questions) != 1 || got.Questions[0].State != taskmodel.QuestionSending {
+		t.Errorf("the process that sends it lives: %+v", got.Questions)
+	}
+	c.pass(time.Second)
+	write(t, a, Entry{Target: target, Key: key("old"), Forget: true})
+	if got := look(); len(got.Forgotten) != 1 || got.Forgotten[0] != key("old") || len(got.Tasks) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := look(); len(got.Forgotten)+len(got.Tasks) != 0 {
+		t.Errorf("told twice: %+v", got)
+	}
+	if got, err := b.Changes(ctx, "nobody", 0); err != nil || len(got.Tasks) != 0 {
+		t.Errorf("%+v %v", got, err)
+	}
+}
