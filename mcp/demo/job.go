@@ -221,6 +221,7 @@ func (e *engine) beginLocked(s start) error {
 	if j.poll == 0 {
 		j.poll = 2 * time.Second
 	}
+	j.poll = max(e.scaled(j.poll), min(j.poll, 250*time.Millisecond))
 	if j.steps = s.steps; j.steps == nil {
 		j.steps = s.tool.script(&work{job: j, engine: e, rng: j.rng, args: s.args, caps: s.caps, visited: s.visited})
 	}

@@ -23,7 +23,7 @@ type Options struct {
 	Tasks      int                  // tasks that are there at the start, of every age and kind
 	Arrivals   int                  // further ones that come by themselves, one every half minute or so
 	Seed       uint64               // the same seed gives the same ids, durations and results; 0 takes a random one
-	Speed      float64              // how many times faster work and its TTLs go; 0 is 1
+	Speed      float64              // how many times faster work, its TTLs and its poll intervals go; 0 is 1
 	PageSize   int                  // of tasks/list; 0 is 50
 	Log        *slog.Logger         // nil: nothing is logged
 
