@@ -146,7 +146,7 @@ func (w *wiring) demo(_ context.Context, g cli.Global) (*cli.Opened, error) {
 }
 
 func (w *wiring) demoServer(ctx context.Context, env cli.Env, o cli.DemoServerOptions) error {
-	return setup.DemoServer(ctx, setup.DemoServerOptions{Generation: o.Generation, Listen: o.Listen, Tasks: o.Tasks, SSE: o.SSE, Speed: o.Speed,
+	return setup.DemoServer(ctx, setup.DemoServerOptions{Generation: o.Generation, Listen: o.Listen, Tasks: o.Tasks, SSE: o.SSE, Speed: o.Speed, Fault: o.Fault,
 		In: env.Stdin, Out: env.Stdout})
 }
 

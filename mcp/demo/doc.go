@@ -12,7 +12,9 @@
 // the jobs do is in the files work_*.go. Each generation has one file for its
 // wire names and rules: core.go, draft.go, extension.go. A server is one
 // authorization context: every session of it sees all of its tasks, as a
-// server for a single user does.
+// server for a single user does. It grants a TTL of 24 hours at most (a
+// keepAlive in the draft), lets clients have 2,000 tasks unfinished, lists 50
+// on a page, and keeps no task beyond its TTL.
 //
 // It imports jsonrpc, transport for the pipe, taskmodel for the generations' names, a JSON Schema
 // validator and the standard library. It never writes anywhere but to its

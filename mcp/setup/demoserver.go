@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcptasks/mcp/demo"
+	"mcptasks/mcp/demo/faulty"
 	"mcptasks/taskmodel"
 )
 
@@ -22,6 +23,7 @@ type DemoServerOptions struct {
 	SSE        bool // with Listen: print the address of the legacy transport
 	Speed      float64
 	Seed       uint64
+	Fault      string // a script of package faulty, or @FILE with one; "": all is well
 	Log        *slog.Logger
 	In         io.Reader
 	Out        io.Writer
@@ -31,10 +33,26 @@ type DemoServerOptions struct {
 // end of In. With Listen it prints the URL, one line, as soon as it can be
 // connected to.
 func DemoServer(ctx context.Context, o DemoServerOptions) error {
-	s := demo.New(demo.Options{Generation: taskmodel.Generation(o.Generation), Tasks: o.Tasks, Speed: o.Speed, Seed: o.Seed, Log: o.Log})
-	defer s.Close()
-	if o.Listen == "" {
-		return s.ServeStdio(ctx, o.In, o.Out)
+	opts := demo.Options{Generation: taskmodel.Generation(o.Generation), Tasks: o.Tasks, Speed: o.Speed, Seed: o.Seed, Log: o.Log}
+	var handler http.Handler
+	switch {
+	case o.Fault != "" && o.Listen == "":
+		// It works on this process's own stdin and stdout: it closes them.
+		return faulty.Stdio(ctx, opts, o.Fault)
+	case o.Fault != "":
+		s, err := faulty.New(opts, o.Fault)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		handler = s.Handler()
+	default:
+		s := demo.New(opts)
+		defer s.Close()
+		if o.Listen == "" {
+			return s.ServeStdio(ctx, o.In, o.Out)
+		}
+		handler = s.Handler()
 	}
 	l, err := net.Listen("tcp", o.Listen)
 	if err != nil {
@@ -47,7 +65,7 @@ func DemoServer(ctx context.Context, o DemoServerOptions) error {
 	if _, err := fmt.Fprintf(o.Out, "http://%s%s\n", l.Addr(), path); err != nil {
 		return err
 	}
-	srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
 	select {

@@ -22,7 +22,7 @@
 // message the first that is due acts. The actions are in script.go.
 //
 // The same scripts work over three carriers: in memory (Dialer; under
-// testing/synctest too), over HTTP (Handler) and as a process on stdio (Main,
+// testing/synctest too), over HTTP (Handler) and as a process on stdio (Stdio,
 // which `mcptasks demo-server --fault SCRIPT` calls).
 //
 // It imports demo, jsonrpc and transport. It is for tests: nothing else may

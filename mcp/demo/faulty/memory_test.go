@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -313,6 +315,18 @@ func TestScripts(t *testing.T) {
 		if _, err := parse(bad); err == nil || !strings.Contains(err.Error(), bad) {
 			t.Errorf("%q: %v", bad, err)
 		}
+	}
+	file := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(file, []byte("response never\nget close\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(demo.Options{Seed: 1}, "@"+file)
+	if err != nil || len(s.book.rules) != 2 {
+		t.Fatalf("from a file: %v", err)
+	}
+	s.Close()
+	if _, err := New(demo.Options{}, "@"+file+".not"); err == nil {
+		t.Error("a file that is not there")
 	}
 	rules, err := parse("# a comment\nresponse:tasks/get#2*3 late 3s ; post set x \"a;b\"\n\n get:* close")
 	if err != nil || len(rules) != 3 {

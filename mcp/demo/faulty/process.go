@@ -14,23 +14,13 @@ import (
 	"mcptasks/mcp/demo"
 )
 
-// Main serves one client on this process's stdin and stdout through a script
-// and returns the exit code. The script may end the process before that, kill
-// it, or see to it that it never ends. A script that begins with @ is the name
-// of a file that holds it.
-func Main(ctx context.Context, o demo.Options, script string) int {
-	if name, ok := strings.CutPrefix(script, "@"); ok {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "fault script:", err)
-			return 2
-		}
-		script = string(b)
-	}
+// Stdio serves one client on this process's stdin and stdout through a script.
+// The script may end the process before that, kill it, or see to it that it
+// never ends.
+func Stdio(ctx context.Context, o demo.Options, script string) error {
 	s, err := New(o, script)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
+		return err
 	}
 	defer s.Close()
 	p := &process{s: s, link: newLink(s.book), out: os.Stdout}
@@ -49,7 +39,7 @@ type process struct {
 	once   sync.Once
 }
 
-func (p *process) run(ctx context.Context) int {
+func (p *process) run(ctx context.Context) error {
 	p.stuck = make(chan struct{})
 	for _, r := range p.s.book.all("start") {
 		switch r.action {
@@ -81,11 +71,7 @@ func (p *process) run(ctx context.Context) int {
 		_ = toDemo.Close()
 	})
 	go p.pump(fromDemo, p.link.outgoing, nil, func() {})
-	if err := <-served; err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	return <-served
 }
 
 // pump takes lines through the rules. pass is nil for what goes to stdout.

@@ -18,7 +18,11 @@ import (
 // TestMain lets the test's own binary be the process that goes wrong.
 func TestMain(m *testing.M) {
 	if script, ok := os.LookupEnv("FAULTY_SCRIPT"); ok {
-		os.Exit(Main(context.Background(), demo.Options{Seed: 1, Tasks: 3}, script))
+		if err := Stdio(context.Background(), demo.Options{Seed: 1, Tasks: 3}, script); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }

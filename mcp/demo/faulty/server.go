@@ -1,6 +1,9 @@
 package faulty
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"sync"
 
 	"mcptasks/mcp/demo"
@@ -19,8 +22,16 @@ type Server struct {
 	quit  chan struct{}    // closed by Close
 }
 
-// New makes a server with a script, which may be empty.
+// New makes a server with a script, which may be empty. A script that begins
+// with @ is the name of a file that holds it.
 func New(o demo.Options, script string) (*Server, error) {
+	if name, ok := strings.CutPrefix(script, "@"); ok {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("fault script: %w", err)
+		}
+		script = string(b)
+	}
 	s := &Server{opts: o, book: &book{}, conns: map[*conn]bool{}, links: map[string]*link{}, stuck: make(chan struct{}), quit: make(chan struct{})}
 	if err := s.book.add(script); err != nil {
 		return nil, err
