@@ -47,7 +47,10 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	c.s = s
 	go func() {
 		<-s.peer.Done()
-		s.withdrawAll("the connection to the server ended")
+		if s.getInfo().Session == "" {
+			// A session can be taken up again, and its questions with it.
+			s.withdrawAll("the connection to the server ended")
+		}
 		if k, ok := c.gen.get().(*core); ok {
 			k.recv.end()
 		}

@@ -170,7 +170,11 @@ func (h *handshake) resume(ctx context.Context) (*session, error) {
 	if _, err := s.call(ctx, "ping", nil, "", nil); err != nil && rpcErrorOf(err) == nil {
 		return h.orClose(s, err)
 	}
-	return h.orClose(s, h.generation(ctx, s))
+	if err := h.generation(ctx, s); err != nil {
+		return h.orClose(s, err)
+	}
+	s.reopen(h.o.Asked)
+	return s, nil
 }
 
 // keepSession says whether closing the connection leaves its HTTP session

@@ -30,9 +30,14 @@ type Options struct {
 	// Session and Version take up an earlier HTTP session (2025-11-25) without
 	// a new initialize; a server that no longer knows it makes Connect return
 	// ErrSessionLost.
-	Session       string
-	Version       string
-	SessionInit   json.RawMessage // the InitializeResult that was kept with it
+	Session     string
+	Version     string
+	SessionInit json.RawMessage // the InitializeResult that was kept with it
+	// Asked are questions that were asked over Session before: those that it
+	// asked indeed go to Handler.Asked again and can be answered, the others are
+	// passed over. A server may hand a question out once; a later run has it
+	// from nowhere else.
+	Asked         []taskmodel.Question
 	Receiver      ReceiverLimits
 	NoReceiver    bool // do not declare the receiver's side of tasks
 	NoElicitation bool // headless runs that can ask nobody still declare it; tests may not

@@ -155,7 +155,12 @@ func (p *Peer) request(m Message, b json.RawMessage, stream string, on ID) {
 	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Stream: stream, On: on, Bytes: b, peer: p, came: time.Now()}
 	r.ctx, r.stop = context.WithCancel(p.ctx)
 	p.mu.Lock()
-	closed, double, full := p.closed != nil, p.incoming[m.ID] != nil, len(p.incoming) >= maxIncoming
+	old := p.incoming[m.ID]
+	if old != nil && old.before {
+		old.stop()
+		old = nil
+	}
+	closed, double, full := p.closed != nil, old != nil, len(p.incoming) >= maxIncoming
 	if !closed && !double && !full {
 		p.incoming[m.ID] = r
 	}

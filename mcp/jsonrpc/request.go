@@ -24,10 +24,11 @@ type Request struct {
 	On     ID     // our request whose stream that is, "" when none
 	Bytes  json.RawMessage
 
-	peer *Peer
-	came time.Time
-	ctx  context.Context
-	stop context.CancelFunc
+	peer   *Peer
+	came   time.Time
+	before bool // see Reopen
+	ctx    context.Context
+	stop   context.CancelFunc
 
 	mu      sync.Mutex // held while an answer is on its way
 	replied bool
@@ -89,6 +90,24 @@ func (r *Request) answer(ctx context.Context, m Message) error {
 	r.peer.forget(r)
 	r.stop()
 	return nil
+}
+
+// Reopen makes a request of the peer's anew that it sent earlier, on another
+// connection of the same session: a response is a message of its own and needs
+// only the id. The handler is not told of it. When the peer
+// sends a request under that id, this takes the reopened one's place, and an
+// answer to the reopened one is ErrCancelled.
+func (p *Peer) Reopen(id ID, method string, params json.RawMessage) *Request {
+	r := &Request{ID: id, Method: method, Params: params, peer: p, came: time.Now(), before: true}
+	r.ctx, r.stop = context.WithCancel(p.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed == nil && p.incoming[id] == nil {
+		p.incoming[id] = r
+	} else {
+		r.stop()
+	}
+	return r
 }
 
 // forget takes r out of the open requests and says whether it was there.
