@@ -223,7 +223,7 @@ func (d *draft) offer(j *job, q *question) {
 		d.put(j, q, r)
 		return
 	}
-	if e := d.s.srv.engine; !j.hidden && (j.owner == 0 || e.listeners[j.owner] == nil) {
+	if e := d.s.srv.engine; !j.hidden && (j.owner == 0 || !e.here(j.owner)) {
 		d.put(j, q, nil)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +45,14 @@ type engine struct {
 
 	ended func(j *job) // told of each end, with the mutex held; nil: nobody
 
-	listeners map[int]func(event)
+	listeners []listener // in the order of their numbers
 	nextOwner int
+}
+
+// A listener hears what happens.
+type listener struct {
+	owner int
+	hear  func(event)
 }
 
 // rules are the points in which the generations' engines differ.
@@ -67,7 +74,7 @@ const (
 func newEngine(o Options, r rules) *engine {
 	e := &engine{
 		clock: o.Now, after: o.AfterFunc, speed: o.Speed, rules: r, seed: o.Seed,
-		check: &checker{}, jobs: map[string]*job{}, expired: map[string]bool{}, listeners: map[int]func(event){},
+		check: &checker{}, jobs: map[string]*job{}, expired: map[string]bool{},
 	}
 	if e.clock == nil {
 		e.clock = time.Now
@@ -176,7 +183,7 @@ func (e *engine) close() {
 		e.stop()
 	}
 	e.queue = nil
-	e.listeners = map[int]func(event){}
+	e.listeners = nil
 }
 
 // listen registers a listener and returns its number, which is also the owner
@@ -185,7 +192,7 @@ func (e *engine) listen(f func(event)) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.nextOwner++
-	e.listeners[e.nextOwner] = f
+	e.listeners = append(e.listeners, listener{e.nextOwner, f})
 	return e.nextOwner
 }
 
@@ -194,10 +201,11 @@ func (e *engine) listen(f func(event)) int {
 func (e *engine) leave(owner int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.listeners, owner)
-	for _, j := range append([]*job(nil), e.order...) {
-		if j.hidden && j.owner == owner && !j.status.terminal() {
-			e.end(j, outcome{status: cancelled})
+	e.listeners = slices.DeleteFunc(e.listeners, func(l listener) bool { return l.owner == owner })
+	var plain []*job
+	for _, j := range e.order {
+		if j.hidden && j.owner == owner {
+			plain = append(plain, j)
 			continue
 		}
 		for _, q := range j.questions {
@@ -207,13 +215,19 @@ func (e *engine) leave(owner int) {
 			}
 		}
 	}
+	for _, j := range plain {
+		e.end(j, outcome{status: cancelled})
+	}
+}
+
+// here reports whether a listener is still there.
+func (e *engine) here(owner int) bool {
+	return slices.ContainsFunc(e.listeners, func(l listener) bool { return l.owner == owner })
 }
 
 func (e *engine) tell(ev event) {
-	for n := 1; n <= e.nextOwner; n++ {
-		if f := e.listeners[n]; f != nil {
-			f(ev)
-		}
+	for _, l := range e.listeners {
+		l.hear(ev)
 	}
 }
 
