@@ -196,12 +196,12 @@ func (t *tx) outcome(server int64, k taskmodel.Key, e *Entry) error {
 		large, payload = size, nil
 		note = overLimit(k, size, "one result", t.j.opts.ResultMax)
 	case size > 0:
-		var total sql.NullInt64
-		if err := t.queryRow(`SELECT sum(bytes) FROM results WHERE NOT (server = ? AND role = ? AND task = ?)`,
+		var total int64
+		if err := t.queryRow(`SELECT bytes - coalesce((SELECT bytes FROM results WHERE server = ? AND role = ? AND task = ?), 0) FROM counter`,
 			[]any{server, roleNumber(k.Role), k.ID}, &total); err != nil {
 			return err
 		}
-		if total.Int64+size > t.j.opts.ResultsTotal {
+		if total+size > t.j.opts.ResultsTotal {
 			large, payload = size, nil
 			note = overLimit(k, size, "all results", t.j.opts.ResultsTotal)
 		}

@@ -187,6 +187,10 @@ func TestPruneBySize(t *testing.T) {
 	if err != nil || got.Results < 50 || got.Bytes < 3<<20 {
 		t.Errorf("%+v %v", got, err)
 	}
+	var counted, summed int64
+	if err := j.read.QueryRow(`SELECT bytes, (SELECT sum(bytes) FROM results) FROM counter`).Scan(&counted, &summed); err != nil || counted != summed {
+		t.Errorf("%d bytes are counted, %d are there: %v", counted, summed, err)
+	}
 	if size := j.size(context.Background()); size > 1<<20 {
 		t.Errorf("%d bytes are left", size)
 	}

@@ -18,8 +18,12 @@ CREATE TABLE writers (
 	ended   INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
-CREATE TABLE counter (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL) STRICT;
-INSERT INTO counter VALUES (1, 0);
+CREATE TABLE counter (
+	one   INTEGER PRIMARY KEY CHECK (one = 1),
+	n     INTEGER NOT NULL,       -- the last change
+	bytes INTEGER NOT NULL        -- of all results kept
+) STRICT;
+INSERT INTO counter VALUES (1, 0, 0);
 
 CREATE TABLE servers (
 	id     INTEGER PRIMARY KEY,
@@ -81,7 +85,15 @@ CREATE TABLE results (
 	payload BLOB,
 	PRIMARY KEY (server, role, task)
 ) STRICT;
-CREATE INDEX results_bytes ON results (bytes);
+CREATE TRIGGER results_in AFTER INSERT ON results BEGIN
+	UPDATE counter SET bytes = bytes + new.bytes;
+END;
+CREATE TRIGGER results_out AFTER DELETE ON results BEGIN
+	UPDATE counter SET bytes = bytes - old.bytes;
+END;
+CREATE TRIGGER results_other AFTER UPDATE OF bytes ON results BEGIN
+	UPDATE counter SET bytes = bytes - old.bytes + new.bytes;
+END;
 CREATE INDEX results_state ON results (server, role, task, fetched, bytes, large);
 
 CREATE TABLE events (
