@@ -15,13 +15,15 @@ const (
 	fetchesMost   = 4         // results in flight of one server, those that wait for a question apart
 	inlineMost    = 256 << 10 // a result up to this size stays in memory beside the journal
 	fetchTries    = 3
-	fetchAttempts = 2 * time.Minute // how long one fetch of an ended task's result may take
+	hungAfter     = 10 * time.Second // an open tasks/result that is not answered so long after the end is given up
+	fetchAttempts = 2 * time.Minute  // how long one fetch of an ended task's result may take
 )
 
 // A fetch is one tasks/result that is open, with those who wait for it.
 type fetch struct {
 	waiters []chan fetched
 	counted bool // one of the four
+	hung    bool // given up: the task has ended and it was not answered
 	stop    context.CancelFunc
 	tries   int
 }
@@ -117,6 +119,12 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 	}
 	defer s.pumpResults()
 	switch {
+	case ok && f.hung && err != nil && s.client != nil && s.fetchable(t) == "":
+		// It was opened for a question, and the end of the task did not end
+		// it. A request of its own gets the result.
+		again := s.openResult(id, false)
+		again.waiters = append(again.waiters, f.waiters...)
+		return
 	case !ok:
 		reply(out, err)
 		return

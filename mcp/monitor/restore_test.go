@@ -1,0 +1,408 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcptasks/mcp"
+	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/journal"
+)
+
+// openJournal opens the journal of a folder as a process of its own.
+func openJournal(t *testing.T, dir, what string) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(dir, journal.Options{What: what})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeJournal(t, j) })
+	return j
+}
+
+func closeJournal(t *testing.T, j *journal.Journal) {
+	t.Helper()
+	if err := j.Close(context.Background()); err != nil && !errors.Is(err, journal.ErrClosed) {
+		t.Errorf("closing the journal: %v", err)
+	}
+}
+
+func with(j *journal.Journal) func(*Options) {
+	return func(o *Options) { o.Journal = j }
+}
+
+// The next run has every task back at once, takes the old session up, and asks
+// for those that were unfinished (issue D 2).
+func TestRestoreAndResumeTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.session, f.can.List = "s1", false
+		j := openJournal(t, dir, "mcptasks")
+		r := run(t, with(j), []string{"ci"}, f)
+		for range 3 {
+			if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build", Args: json.RawMessage(`{"n":1}`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.put("t1", taskmodel.Completed)
+		r.sleep(5 * time.Second)
+		r.end()
+		closeJournal(t, j)
+
+		f.put("t2", taskmodel.Failed) // while nobody looked
+		j = openJournal(t, dir, "mcptasks")
+		f.latency = 3 * time.Second
+		r = run(t, with(j), []string{"ci"}, f)
+		r.sleep(100 * time.Millisecond)
+		if n := r.board().Len(); n != 3 {
+			t.Fatalf("%d tasks are back", n)
+		}
+		for id, want := range map[string]taskmodel.Standing{"t1": taskmodel.Live, "t2": taskmodel.Restored, "t3": taskmodel.Restored} {
+			x := r.task("ci", id)
+			if x.Standing != want || x.Tool != "build" || string(x.Args) != `{"n":1}` || !x.Ours {
+				t.Errorf("%s: %s, tool %q, args %s, ours %v", id, x.Standing, x.Tool, x.Args, x.Ours)
+			}
+		}
+		if o := f.dial(f.dialCount() - 1); o.Session != "s1" {
+			t.Errorf("connected with session %q", o.Session)
+		}
+		r.sleep(20 * time.Second)
+		if x := r.task("ci", "t3"); x.Standing != taskmodel.Live || x.Status != taskmodel.Working {
+			t.Errorf("t3: %s %s", x.Status, x.Standing)
+		}
+		x := r.task("ci", "t2")
+		if x.Standing != taskmodel.Live || x.Status != taskmodel.Failed || x.Outcome.IsZero() {
+			t.Errorf("t2: %s %s, outcome %+v", x.Status, x.Standing, x.Outcome)
+		}
+		// The result of t1 was kept, and is served from here.
+		f.hook(func() {
+			f.result = func(context.Context, string) (taskmodel.Outcome, error) {
+				return taskmodel.Outcome{}, errFakeNotFound
+			}
+		})
+		o, err := r.m.Fetch(t.Context(), key("ci", "t1"))
+		if err != nil || !o.KeptHere || !strings.Contains(string(o.Result), "t1") {
+			t.Errorf("Fetch of a kept result: %+v %v", o, err)
+		}
+		events, err := r.m.History(t.Context(), key("ci", "t1"))
+		if err != nil || len(events) < 3 || events[0].Kind != taskmodel.EventCreated {
+			t.Errorf("history: %v %v", events, err)
+		}
+		if n := len(r.heard(taskmodel.EventCreated)); n != 0 {
+			t.Errorf("%d tasks that were known are said to be created", n)
+		}
+	})
+}
+
+// The old session is not known any more: a new one, and the tasks of the old
+// one are told apart from lost ones.
+func TestRestoreWithALostSession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.session = "s1"
+		j := openJournal(t, dir, "mcptasks")
+		r := run(t, with(j), []string{"ci"}, f)
+		if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(3 * time.Second)
+		r.end()
+		closeJournal(t, j)
+		f.drop("t1")
+		f.dialErr = func(_ int, o mcp.Options) error {
+			if o.Session != "" {
+				return fmt.Errorf("ci: %w", mcp.ErrSessionLost)
+			}
+			return nil
+		}
+		f.session = "s2"
+		j = openJournal(t, dir, "mcptasks")
+		r = run(t, with(j), []string{"ci"}, f)
+		r.sleep(time.Minute)
+		if s := r.server("ci"); s.State != taskmodel.ServerReady {
+			t.Fatalf("row: %s %s", s.State, s.Error)
+		}
+		x := r.task("ci", "t1")
+		if x.Standing != taskmodel.Gone || !strings.Contains(x.Note, "session") || x.Status != taskmodel.Working {
+			t.Errorf("%s %s %q", x.Status, x.Standing, x.Note)
+		}
+	})
+}
+
+// What was sent and not confirmed when the process died stands as that, and is
+// not sent again; an answer that was not sent is offered, not sent.
+func TestRestoreAnswers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenExtension)
+		f.put("x", taskmodel.InputRequired)
+		j := openJournal(t, dir, "mcptasks")
+		r := run(t, with(j), []string{"ci"}, f)
+		if _, err := r.m.Add(t.Context(), "ci", "x"); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"x/answered", "x/lost", "x/typed"} {
+			f.last().h.Asked(question(id, "x"))
+		}
+		synctest.Wait()
+		if err := r.m.Answer(t.Context(), accept("x/answered")); err != nil {
+			t.Fatal(err)
+		}
+		f.hook(func() {
+			f.answer = func(context.Context, taskmodel.Answer) error { return fmt.Errorf("ci: %w", mcp.ErrClosed) }
+		})
+		if err := r.m.Answer(t.Context(), accept("x/lost")); !errors.Is(err, ErrUnconfirmed) {
+			t.Fatal(err)
+		}
+		r.m.SaveDraft(taskmodel.QuestionID{Server: "ci", ID: "x/typed"}, json.RawMessage(`{"a":"half"}`))
+		r.sleep(2 * time.Second)
+		r.end()
+		closeJournal(t, j)
+		f.hook(func() { f.answer = nil })
+		f.forgetCalls()
+		j = openJournal(t, dir, "mcptasks")
+		r = run(t, with(j), []string{"ci"}, f)
+		r.sleep(time.Second)
+		for _, id := range []string{"x/answered", "x/lost", "x/typed"} {
+			f.last().h.Asked(question(id, "x")) // the server still asks
+		}
+		r.sleep(time.Minute)
+		if q := r.question("x/answered"); q.State != taskmodel.QuestionAnswered {
+			t.Errorf("answered: %s", q.State)
+		}
+		if q := r.question("x/lost"); q.State != taskmodel.QuestionUnconfirmed {
+			t.Errorf("lost: %s", q.State)
+		}
+		if q := r.question("x/typed"); !q.State.Open() || string(q.Draft) != `{"a":"half"}` {
+			t.Errorf("typed: %s %s", q.State, q.Draft)
+		}
+		if n := f.total("answer"); n != 0 {
+			t.Errorf("%d answers were sent by the program", n)
+		}
+	})
+}
+
+// A program's tasks end with the process that held it.
+func TestStdioTasksOfADeadProcessAreGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.kind = "stdio"
+		j := openJournal(t, dir, "mcptasks")
+		r := run(t, with(j), []string{"ci"}, f)
+		if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(2 * time.Second)
+		r.end()
+		closeJournal(t, j)
+		f.drop("t1")
+		j = openJournal(t, dir, "mcptasks")
+		r = run(t, with(j), []string{"ci"}, f)
+		r.sleep(time.Second)
+		x := r.task("ci", "t1")
+		if x.Standing != taskmodel.Gone || !strings.Contains(x.Note, "program") || x.Status != taskmodel.Working {
+			t.Errorf("%s %s %q", x.Status, x.Standing, x.Note)
+		}
+	})
+}
+
+// keep = none: arguments, raw messages and results stay out of the journal.
+func TestKeepNone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.session = "s1"
+		j := openJournal(t, dir, "mcptasks")
+		r := run(t, func(o *Options) {
+			o.Journal = j
+			o.Servers[0].Keep = func(tool string) bool { return tool != "secret" }
+		}, []string{"ci"}, f)
+		if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "secret", Args: json.RawMessage(`{"pin":"1234"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		f.put("t1", taskmodel.Completed)
+		r.sleep(3 * time.Second)
+		if r.task("ci", "t1").Outcome.IsZero() {
+			t.Error("the result is not even in memory")
+		}
+		if err := j.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := j.Restore(context.Background(), "target:ci")
+		if err != nil || len(got.Tasks) != 1 {
+			t.Fatalf("%v %v", got, err)
+		}
+		if x := got.Tasks[0]; x.Args != nil || x.Raw != nil || !x.Outcome.IsZero() {
+			t.Errorf("kept: args %s, raw %s, outcome %+v", x.Args, x.Raw, x.Outcome)
+		}
+	})
+}
+
+// Two processes on one state: one holds the server, the other shows its rows
+// and has its acts done by it, each once; when the holder ends, the other takes
+// the session up.
+func TestTwoProcesses(t *testing.T) {
+	for _, kind := range []string{"http", "stdio"} {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				dir := t.TempDir()
+				f := newFake(taskmodel.GenCore)
+				f.kind = kind
+				if kind == "http" {
+					f.session = "s1"
+				}
+				f.can.List = false
+				ja := openJournal(t, dir, "mcptasks")
+				a := run(t, with(ja), []string{"ci"}, f)
+				if _, err := a.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+					t.Fatal(err)
+				}
+				a.sleep(3 * time.Second)
+
+				jb := openJournal(t, dir, "mcptasks watch")
+				g := newFake(taskmodel.GenCore)
+				g.kind = kind
+				b := run(t, with(jb), []string{"ci"}, g)
+				b.sleep(3 * time.Second)
+				s := b.server("ci")
+				if s.HeldBy == "" || !strings.Contains(s.HeldBy, "mcptasks (pid") || g.dialCount() != 0 {
+					t.Fatalf("held by %q, %s, %d dials", s.HeldBy, s.State, g.dialCount())
+				}
+				if x := b.task("ci", "t1"); x.Status != taskmodel.Working || !strings.Contains(x.Owner, "held by") {
+					t.Errorf("row: %s, owner %q", x.Status, x.Owner)
+				}
+				// What the holder hears shows within two seconds.
+				f.put("t1", taskmodel.InputRequired)
+				f.result = func(ctx context.Context, _ string) (taskmodel.Outcome, error) {
+					<-ctx.Done()
+					return taskmodel.Outcome{}, ctx.Err()
+				}
+				a.sleep(1100 * time.Millisecond)
+				f.last().h.Asked(question("q", "t1"))
+				b.sleep(2 * time.Second)
+				if x := b.task("ci", "t1"); x.Status != taskmodel.InputRequired {
+					t.Errorf("row: %s", x.Status)
+				}
+				if q := b.question("q"); !q.State.Open() || q.Task != key("ci", "t1") {
+					t.Errorf("question: %+v", q)
+				}
+				// Acts.
+				if err := b.m.Answer(t.Context(), accept("q")); err != nil {
+					t.Fatalf("Answer: %v", err)
+				}
+				if n := f.called("answer", "q"); n != 1 {
+					t.Errorf("the answer was sent %d times", n)
+				}
+				reply, err := b.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "deploy", Args: json.RawMessage(`{"a":1}`)})
+				if err != nil || reply.Key != key("ci", "t2") {
+					t.Fatalf("Start: %+v %v", reply, err)
+				}
+				if x := b.task("ci", "t2"); x.Tool != "deploy" {
+					t.Errorf("row: %+v", x)
+				}
+				if err := b.m.Cancel(t.Context(), key("ci", "t2")); err != nil {
+					t.Errorf("Cancel: %v", err)
+				}
+				if n := f.called("cancel", "t2"); n != 1 {
+					t.Errorf("the cancel was sent %d times", n)
+				}
+				b.sleep(3 * time.Second)
+				if x := b.task("ci", "t2"); x.Status != taskmodel.Cancelled {
+					t.Errorf("row: %s", x.Status)
+				}
+				f.hook(func() { f.result = nil })
+				f.put("t1", taskmodel.Completed)
+				b.sleep(5 * time.Second)
+				o, err := b.m.Fetch(t.Context(), key("ci", "t1"))
+				if err != nil || o.Result == nil {
+					t.Errorf("Fetch: %+v %v", o, err)
+				}
+				if err := b.m.Cancel(t.Context(), key("ci", "t1")); err == nil || !strings.Contains(err.Error(), "too late") {
+					t.Errorf("Cancel of an ended task: %v", err)
+				}
+				if g.total("get")+g.total("answer")+g.total("cancel") != 0 {
+					t.Error("the second process spoke to the server itself")
+				}
+				// The holder ends while a task runs; the other takes over.
+				if _, err := a.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+					t.Fatal(err)
+				}
+				a.sleep(time.Second)
+				g.session = f.session
+				a.end()
+				closeJournal(t, ja)
+				b.sleep(8 * time.Second)
+				s = b.server("ci")
+				if s.HeldBy != "" || s.State != taskmodel.ServerReady || g.dialCount() == 0 {
+					t.Errorf("after the holder's end: held by %q, %s (%s), %d dials", s.HeldBy, s.State, s.Error, g.dialCount())
+				}
+				if kind == "http" && g.dial(0).Session != "s1" {
+					t.Errorf("took up session %q", g.dial(0).Session)
+				}
+			})
+		})
+	}
+}
+
+// Servers without a session: each process asks for itself; an answer and a
+// cancel go once, and what one hears the other knows.
+func TestTwoProcessesWithoutASession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenExtension)
+		f.put("x", taskmodel.InputRequired)
+		a := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		b := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		if _, err := a.m.Add(t.Context(), "ci", "x"); err != nil {
+			t.Fatal(err)
+		}
+		b.sleep(3 * time.Second)
+		if x := b.task("ci", "x"); x.Standing != taskmodel.Live || b.server("ci").HeldBy != "" {
+			t.Errorf("row in the other process: %s, held by %q", x.Standing, b.server("ci").HeldBy)
+		}
+		f.mu.Lock()
+		conns := append([]*fakeClient(nil), f.conns...)
+		f.mu.Unlock()
+		for _, c := range conns {
+			c.h.Asked(question("x/k", "x"))
+		}
+		synctest.Wait()
+		f.hook(func() { f.latency = 100 * time.Millisecond })
+		errs := make(chan error, 2)
+		go func() { errs <- a.m.Answer(t.Context(), accept("x/k")) }()
+		go func() { errs <- b.m.Answer(t.Context(), accept("x/k")) }()
+		e1, e2 := <-errs, <-errs
+		if (e1 == nil) == (e2 == nil) {
+			t.Errorf("answers: %v, %v; want one refused", e1, e2)
+		}
+		if n := f.called("answer", "x/k"); n != 1 {
+			t.Errorf("sent %d times", n)
+		}
+		f.hook(func() {
+			f.cancel = func(context.Context, string) (*taskmodel.Snapshot, error) { return nil, nil }
+		})
+		go func() { errs <- a.m.Cancel(t.Context(), key("ci", "x")) }()
+		go func() { errs <- b.m.Cancel(t.Context(), key("ci", "x")) }()
+		<-errs
+		<-errs
+		if n := f.called("cancel", "x"); n != 1 {
+			t.Errorf("cancel was sent %d times", n)
+		}
+		if err := a.m.Forget(t.Context(), key("ci", "x"), false); err != nil {
+			t.Fatal(err)
+		}
+		b.sleep(3 * time.Second)
+		if n := b.board().Len(); n != 0 {
+			t.Errorf("forgotten in one process, %d tasks show in the other", n)
+		}
+	})
+}
