@@ -320,9 +320,9 @@ func (d *draft) fetchNow(id string, o taskmodel.Outcome) {
 	d.s.handler().Snapshot(taskmodel.Observation{Snapshot: snap, Source: taskmodel.FromGet, AskedAt: sent, HeardAt: time.Now()})
 }
 
-// observe reads one task object with what only the draft has in it. id stands
+// readDraft reads one task object with what only the draft has in it. id stands
 // in where the object has none of its own (a notification by metadata).
-func (d *draft) observe(raw json.RawMessage, id string) (taskmodel.Snapshot, error) {
+func readDraft(raw json.RawMessage, id string) (taskmodel.Snapshot, error) {
 	snap, err := readTask(raw, draftFields)
 	if err != nil && snap.ID == "" && isObject(raw) {
 		// The related-task metadata names the task as well.
@@ -369,7 +369,15 @@ func (d *draft) observe(raw json.RawMessage, id string) (taskmodel.Snapshot, err
 		snap.Children = append(snap.Children, c)
 		return true
 	})
+	return snap, nil
+}
 
+// observe reads one task object and tells who waits; see readDraft.
+func (d *draft) observe(raw json.RawMessage, id string) (taskmodel.Snapshot, error) {
+	snap, err := readDraft(raw, id)
+	if err != nil {
+		return snap, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range snap.Children {
