@@ -1,5 +1,5 @@
-// Command tasks is a server with 2025-11-25 tasks made with mcp-go: count works
-// step by step and can be cancelled, refuse fails, report is optional, now has
+// Command tasks is a server with 2025-11-25 tasks made with mcp-go: count takes
+// its time and can be cancelled, refuse fails, report is optional, now has
 // no tasks. It speaks stdio, or Streamable HTTP with -listen.
 package main
 
@@ -22,7 +22,7 @@ func main() {
 	flag.Parse()
 	s := server.NewMCPServer("mcp-go tasks", "1.0.0",
 		server.WithTaskCapabilities(true, true, true), server.WithToolCapabilities(true), server.WithLogging())
-	s.AddTaskTool(mcp.NewTool("count", mcp.WithDescription("Counts to n, a step each delay milliseconds."),
+	s.AddTaskTool(mcp.NewTool("count", mcp.WithDescription("Counts to n, a number each delay milliseconds."),
 		mcp.WithTaskSupport(mcp.TaskSupportRequired),
 		mcp.WithNumber("n", mcp.Required()), mcp.WithNumber("delay", mcp.DefaultNumber(50))), count)
 	s.AddTaskTool(mcp.NewTool("refuse", mcp.WithDescription("Fails."), mcp.WithTaskSupport(mcp.TaskSupportRequired)), refuse)
@@ -45,15 +45,13 @@ func main() {
 	log.Fatal(http.Serve(l, mux))
 }
 
-func count(ctx context.Context, r mcp.CallToolRequest) (*mcp.CreateTaskResult, error) {
+// count takes no notice of its context: mcp-go 1.2.1 ends a task's context with
+// the request that made the task, in the same words as tasks/cancel does, so a
+// count that heeded it would be cancelled before its first step. mcp-go marks a
+// cancelled task by itself and does not look at what comes back later.
+func count(_ context.Context, r mcp.CallToolRequest) (*mcp.CreateTaskResult, error) {
 	n, delay := r.GetInt("n", 1), time.Duration(r.GetInt("delay", 50))*time.Millisecond
-	for range n {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(delay):
-		}
-	}
+	time.Sleep(time.Duration(n) * delay)
 	return &mcp.CreateTaskResult{Content: []mcp.Content{mcp.NewTextContent(fmt.Sprintf("counted to %d", n))}}, nil
 }
 
