@@ -16,8 +16,8 @@
 //
 // Points are request, response, notification, question (the server's request),
 // answer (the client's response to it) and told (the client's notification);
-// start and eof of a connection or process; post, get and delete of HTTP. A
-// METHOD that is left out, or *, is any. NTH counts the matches from 1; TIMES
+// start and eof of a connection or process; post, get and delete of HTTP (METHOD
+// "answer" is the POST of a response). A METHOD that is left out, or *, is any. NTH counts the matches from 1; TIMES
 // is how many from there on, a bare * is all. Of several rules that match one
 // message the first that is due acts. The actions are in script.go.
 //

@@ -16,9 +16,10 @@ const sessionHeader = "Mcp-Session-Id"
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	stuck, quit := s.life()
 	select {
-	case <-s.stuck:
-		s.await(r)
+	case <-stuck:
+		await(r, quit)
 		return
 	default:
 	}
@@ -31,8 +32,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		_ = json.Unmarshal(body, &m)
 	}
-	x := &answer{s: s, real: w, r: r, link: s.linkOf(r), header: http.Header{}, code: http.StatusOK}
-	if rule := s.book.due(strings.ToLower(r.Method), m.Method); rule != nil && x.instead(rule) {
+	x := &answer{s: s, quit: quit, real: w, r: r, link: s.linkOf(r), header: http.Header{}, code: http.StatusOK}
+	name := m.Method
+	if name == "" && m.ID != nil {
+		name = "answer"
+	}
+	if rule := s.book.due(strings.ToLower(r.Method), name); rule != nil && x.instead(rule) {
 		return
 	}
 	if r.Method != http.MethodPost {
@@ -64,11 +69,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	x.finish()
 }
 
-// await holds a request until its client or the server has gone.
-func (s *Server) await(r *http.Request) {
+// await holds a request until its client or the server has gone; a server that
+// goes takes the connection with it.
+func await(r *http.Request, quit <-chan struct{}) {
 	select {
 	case <-r.Context().Done():
-	case <-s.quit:
+	case <-quit:
+		panic(http.ErrAbortHandler)
 	}
 }
 
@@ -159,7 +166,7 @@ func (x *answer) instead(r *rule) bool {
 func (x *answer) perform(a act) bool {
 	switch a.do {
 	case "never":
-		x.s.await(x.r)
+		await(x.r, x.quit)
 	case "close":
 		x.abort(false)
 	case "reset":
@@ -174,7 +181,7 @@ func (x *answer) perform(a act) bool {
 		x.half(x.body.Bytes())
 	case "hang":
 		x.s.hang()
-		x.s.await(x.r)
+		await(x.r, x.quit)
 	case "clock":
 		x.s.Demo().Skew(a.rule.wait)
 		return false
@@ -194,7 +201,7 @@ func (x *answer) sleep(d time.Duration) bool {
 	select {
 	case <-t.C:
 		return true
-	case <-x.s.quit:
+	case <-x.quit:
 		return false
 	case <-x.r.Context().Done():
 		return false

@@ -20,6 +20,7 @@ var errGone = errors.New("the connection was ended by the script")
 // of a stream, and sends them through the rules.
 type answer struct {
 	s      *Server
+	quit   <-chan struct{} // of the server as it was when the request came
 	real   http.ResponseWriter
 	r      *http.Request
 	link   *link
@@ -174,7 +175,7 @@ func (x *answer) finish() {
 	case gone:
 	case x.stream:
 		if x.hold {
-			x.s.await(x.r)
+			await(x.r, x.quit)
 		}
 	case x.body.Len() == 0 || !strings.HasPrefix(x.header.Get("Content-Type"), "application/json"):
 		x.commit()
@@ -204,7 +205,7 @@ func (x *answer) object() {
 	switch {
 	case len(deliver) == 0:
 		if lost {
-			x.s.await(x.r)
+			await(x.r, x.quit)
 		}
 	case len(deliver) > 1:
 		// Several messages in answer to one POST can only be a stream.
@@ -221,7 +222,7 @@ func (x *answer) object() {
 			return
 		}
 		if !a.once.take() {
-			x.s.await(x.r) // it went out beside another
+			await(x.r, x.quit) // it went out beside another
 			return
 		}
 		x.whole(a.bytes, max(a.slow, x.slow))

@@ -95,6 +95,9 @@ func (l *link) outgoing(b []byte) []act { return l.through(b, false) }
 func (l *link) through(b []byte, fromClient bool) []act {
 	point, method := l.place(b, fromClient)
 	reply := point == "response"
+	if l.book.overhear != nil {
+		l.book.overhear(point, method, b)
+	}
 	plain := act{do: "deliver", bytes: b, reply: reply}
 	r := l.book.due(point, method)
 	acts := []act{plain}

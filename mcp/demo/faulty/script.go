@@ -177,6 +177,8 @@ type book struct {
 	mu    sync.Mutex
 	rules []*rule
 	fired []string
+
+	overhear func(point, method string, b []byte) // nil: nobody
 }
 
 // add puts further rules behind those that are there.

@@ -14,12 +14,13 @@ type Server struct {
 	opts demo.Options
 	book *book
 
-	mu    sync.Mutex
-	demo  *demo.Server
-	conns map[*conn]bool
-	links map[string]*link // of HTTP sessions
-	stuck chan struct{}    // closed by a hang over HTTP: nothing is answered any more
-	quit  chan struct{}    // closed by Close
+	mu     sync.Mutex
+	demo   *demo.Server
+	conns  map[*conn]bool
+	links  map[string]*link // of HTTP sessions
+	stuck  chan struct{}    // closed by a hang over HTTP: nothing is answered any more
+	quit   chan struct{}    // closed by Close and by Restart, which makes another
+	closed bool
 }
 
 // New makes a server with a script, which may be empty. A script that begins
@@ -58,8 +59,15 @@ func (s *Server) Clear() { s.book.clear() }
 // Fired are the rules that have acted, each as often as it did, in order.
 func (s *Server) Fired() []string { return s.book.log() }
 
-// Restart ends all connections and sessions, as a restart of the server does.
-// Unless keep is set, its tasks are gone and the new ones have other ids.
+// Overhear names who is told of each message before a rule is applied to it:
+// with its point, and its method or that of the request that it answers. f is
+// called from many goroutines and must not block. It is to be named before the
+// first connection.
+func (s *Server) Overhear(f func(point, method string, b []byte)) { s.book.overhear = f }
+
+// Restart ends all connections and sessions, as a restart of the server does,
+// and with them a hang. Unless keep is set, its tasks are gone and the new ones
+// have other ids.
 func (s *Server) Restart(keep bool) {
 	s.mu.Lock()
 	old := s.demo
@@ -74,6 +82,10 @@ func (s *Server) Restart(keep bool) {
 	conns := s.conns
 	s.conns = map[*conn]bool{}
 	s.links = map[string]*link{}
+	if !s.closed {
+		close(s.quit)
+		s.stuck, s.quit = make(chan struct{}), make(chan struct{})
+	}
 	s.mu.Unlock()
 	for c := range conns {
 		c.end(errRestarted)
@@ -85,16 +97,22 @@ func (s *Server) Restart(keep bool) {
 	}
 }
 
+// life gives what hangs the server and what ends it.
+func (s *Server) life() (stuck, quit chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stuck, s.quit
+}
+
 // Close ends it, and all that it was made to hold.
 func (s *Server) Close() {
 	s.mu.Lock()
-	select {
-	case <-s.quit:
+	if s.closed {
 		s.mu.Unlock()
 		return
-	default:
-		close(s.quit)
 	}
+	s.closed = true
+	close(s.quit)
 	conns := s.conns
 	s.conns = map[*conn]bool{}
 	d := s.demo
