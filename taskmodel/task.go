@@ -173,6 +173,7 @@ type Task struct {
 	AskedTTL        TTL
 	Ours            bool   // started or added here (decides who may open tasks/result)
 	Owner           string // whose session it is when not ours: an agent's name, "held by pid 4711", …
+	Tap             string // the lease of the tap that reads along in that session: acts go there; "" when there is none
 	FirstHeardAt    time.Time
 	LastHeardAt     time.Time
 	EndedAt         time.Time // when a terminal status was first heard

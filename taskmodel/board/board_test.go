@@ -40,7 +40,7 @@ func TestRowKeepsTheWholeTask(t *testing.T) {
 		CreatedAt: sec(1), LastUpdatedAt: sec(2), TTL: taskmodel.TTL{Known: true, Unlimited: true, Duration: 3},
 		PollInterval: time.Second, ParentID: "p", Children: []taskmodel.Child{{ID: "c", Required: true}},
 		ModelNote: "note", Raw: json.RawMessage(`{}`), Lenient: []string{"x"}, Tool: "build", Args: json.RawMessage(`[]`),
-		AskedTTL: taskmodel.TTL{Known: true, Duration: time.Hour}, Ours: true, Owner: "agent",
+		AskedTTL: taskmodel.TTL{Known: true, Duration: time.Hour}, Ours: true, Owner: "agent", Tap: "tap:1-a",
 		FirstHeardAt: sec(3), LastHeardAt: sec(4), EndedAt: sec(5), StatusSince: sec(6),
 		Standing: taskmodel.Stale, StandingSince: sec(7), Note: "why", CancelRequested: sec(8), CancelNote: "late",
 		Progress: &taskmodel.Progress{Value: 1, Total: 2, HasTotal: true, At: sec(9)},

@@ -49,6 +49,7 @@ type head struct {
 	gen   taskmodel.Generation
 	tool  string
 	owner string
+	tap   string
 	status
 }
 
@@ -94,7 +95,8 @@ func (h heads) get(v head) *head {
 		clear(h)
 	}
 	// The words may be pieces of a message a megabyte long; own copies let it go.
-	v.key.Server, v.tool, v.owner = strings.Clone(v.key.Server), strings.Clone(v.tool), strings.Clone(v.owner)
+	v.key.Server, v.tool = strings.Clone(v.key.Server), strings.Clone(v.tool)
+	v.owner, v.tap = strings.Clone(v.owner), strings.Clone(v.tap)
 	v.status.status = taskmodel.Status(strings.Clone(string(v.status.status)))
 	p := &v
 	h[v] = p
@@ -123,7 +125,7 @@ func instant(us int64, loc *time.Location) time.Time {
 func (h heads) pack(t *taskmodel.Task, old *row, rev uint64) *row {
 	r := &row{
 		head: h.get(head{key: taskmodel.Key{Server: t.Server, Role: t.Role}, gen: t.Generation, tool: t.Tool,
-			owner: t.Owner, status: status{t.Status, t.Standing}}),
+			owner: t.Owner, tap: t.Tap, status: status{t.Status, t.Standing}}),
 		loc:     t.FirstHeardAt.Location(),
 		created: micros(t.CreatedAt), updated: micros(t.LastUpdatedAt),
 		first: micros(t.FirstHeardAt), heard: micros(t.LastHeardAt), ended: micros(t.EndedAt),
@@ -177,7 +179,7 @@ func (r *row) unpack(t *taskmodel.Task) {
 		Status: r.head.status.status, StatusMessage: r.msg,
 		CreatedAt: instant(r.created, time.UTC), LastUpdatedAt: instant(r.updated, time.UTC),
 		TTL:          taskmodel.TTL{Known: r.has(ttlKnown), Unlimited: r.has(ttlUnlimited), Duration: r.ttl},
-		PollInterval: r.poll, Raw: r.raw, Tool: r.head.tool, Ours: r.has(ours), Owner: r.head.owner,
+		PollInterval: r.poll, Raw: r.raw, Tool: r.head.tool, Ours: r.has(ours), Owner: r.head.owner, Tap: r.head.tap,
 		FirstHeardAt: instant(r.first, r.loc), LastHeardAt: instant(r.heard, r.loc), EndedAt: instant(r.ended, r.loc),
 		StatusSince: instant(r.since, r.loc), Standing: r.head.standing, StandingSince: instant(r.standingSince, r.loc),
 		Transitions: r.transitions, Polls: int(r.polls), Pushes: int(r.pushes),

@@ -53,6 +53,7 @@ const (
 	fPolls
 	fPushes
 	fAskedTTLUnlimited
+	fTap
 )
 
 // Fields of the values inside, each numbered for itself.
@@ -134,6 +135,7 @@ func encodeTask(t *taskmodel.Task) []byte {
 	e.number(fAskedTTL, int64(t.AskedTTL.Duration))
 	e.bool(fOurs, t.Ours)
 	encodeBytes(e, fOwner, t.Owner)
+	encodeBytes(e, fTap, t.Tap)
 	e.time(fFirstHeard, t.FirstHeardAt)
 	e.time(fLastHeard, t.LastHeardAt)
 	e.time(fEnded, t.EndedAt)
@@ -288,6 +290,8 @@ func (d *decoder) task(b []byte) (t taskmodel.Task, err error) {
 			t.Ours = true
 		case fOwner:
 			t.Owner = d.word(b)
+		case fTap:
+			t.Tap = d.word(b)
 		case fFirstHeard:
 			t.FirstHeardAt = local(v)
 		case fLastHeard:

@@ -120,7 +120,7 @@ func TestTaskRoundTrip(t *testing.T) {
 		CreatedAt: sec(1).UTC(), LastUpdatedAt: sec(2).UTC(), TTL: taskmodel.TTL{Known: true, Unlimited: true, Duration: 3},
 		PollInterval: time.Second, ParentID: "p", Children: []taskmodel.Child{{ID: "c", Required: true, Raw: json.RawMessage(`{"x":1}`)}},
 		ModelNote: "note", Raw: json.RawMessage(`{}`), Lenient: []string{"x", "y"}, Tool: "build", Args: json.RawMessage(`[]`),
-		AskedTTL: taskmodel.TTL{Known: true, Unlimited: true, Duration: time.Hour}, Ours: true, Owner: "agent",
+		AskedTTL: taskmodel.TTL{Known: true, Unlimited: true, Duration: time.Hour}, Ours: true, Owner: "agent", Tap: "tap:1-a",
 		FirstHeardAt: sec(3), LastHeardAt: sec(4), EndedAt: sec(5), StatusSince: sec(6),
 		Standing: taskmodel.Stale, StandingSince: sec(7), Note: "why", CancelRequested: sec(8), CancelNote: "late",
 		Progress: &taskmodel.Progress{Value: 1.5, Total: -2, HasTotal: true, Message: "p", At: sec(9)},

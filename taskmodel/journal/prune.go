@@ -83,6 +83,8 @@ func (j *Journal) pruneOlder(ctx context.Context, cutoff int64, out *Pruned) err
 		}
 		for _, q := range []string{
 			`DELETE FROM acts WHERE at < ?`,
+			`DELETE FROM taps WHERE started < ? AND NOT EXISTS
+				(SELECT 1 FROM leases l WHERE l.server = taps.server AND l.session = taps.session)`,
 			`DELETE FROM intents WHERE done <> 0 AND done < ?`,
 			`DELETE FROM writers WHERE started < ? AND ended <> 0
 				AND id NOT IN (SELECT writer FROM tasks) AND id NOT IN (SELECT writer FROM questions)

@@ -150,6 +150,17 @@ CREATE TABLE acts (
 	at     INTEGER NOT NULL,
 	PRIMARY KEY (server, act)
 ) STRICT, WITHOUT ROWID;
+`, `
+CREATE TABLE taps (
+	server  INTEGER NOT NULL REFERENCES servers (id),
+	session TEXT NOT NULL,        -- of its lease
+	pid     INTEGER NOT NULL,
+	host    TEXT NOT NULL,
+	started INTEGER NOT NULL,
+	ended   INTEGER NOT NULL,     -- 0: not that it said so
+	doc     TEXT NOT NULL,
+	PRIMARY KEY (server, session)
+) STRICT, WITHOUT ROWID;
 `}
 
 // applicationID marks the file as ours ("mcpt").
