@@ -103,7 +103,7 @@ func (m *model) toggleSide() {
 func (m *model) body(w, h int) string {
 	var out string
 	if len(m.stack) == 0 && m.sideShown() {
-		lw := w*11/20 - 2
+		lw := w*3/5 - 2
 		rw := w - lw - 3
 		left := m.list.View(&m.env, lw, h)
 		if k, ok := m.list.Selected(); ok {

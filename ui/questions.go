@@ -39,33 +39,19 @@ func (m *model) openQuestion(id taskmodel.QuestionID) tea.Cmd {
 	}
 }
 
-// openOf is the first open question of a task.
-func (m *model) openOf(k taskmodel.Key) (taskmodel.QuestionID, bool) {
-	t, ok := m.env.Board.Task(k)
-	if !ok {
-		return taskmodel.QuestionID{}, false
-	}
-	for _, id := range t.Inputs {
-		if q, ok := m.env.Board.Question(id); ok && q.State.Open() {
-			return id, true
-		}
-	}
-	return taskmodel.QuestionID{}, false
-}
-
 // answerTask opens the task's question; where the server has not put it yet,
 // it asks for it, because the person wants to answer.
 func (m *model) answerTask(k taskmodel.Key) tea.Cmd {
-	if id, ok := m.openOf(k); ok {
-		return m.openQuestion(id)
+	if q, ok := m.env.OpenQuestion(k); ok {
+		return m.openQuestion(q.ID)
 	}
 	t, ok := m.env.Board.Task(k)
 	if !ok {
 		return nil
 	}
 	// Answered questions can be looked at and sent again by hand.
-	for i := len(t.Inputs) - 1; i >= 0; i-- {
-		if q, ok := m.env.Board.Question(t.Inputs[i]); ok && q.State != taskmodel.QuestionWithdrawn && t.Status == taskmodel.InputRequired {
+	for _, q := range m.env.QuestionsOf(k) {
+		if q.State != taskmodel.QuestionWithdrawn && t.Status == taskmodel.InputRequired {
 			return m.openQuestion(q.ID)
 		}
 	}
@@ -87,13 +73,13 @@ func (m *model) awaited() tea.Cmd {
 	if m.await == (taskmodel.Key{}) {
 		return nil
 	}
-	id, ok := m.openOf(m.await)
+	q, ok := m.env.OpenQuestion(m.await)
 	if !ok {
 		return nil
 	}
 	m.await = taskmodel.Key{}
 	m.notice = notice{}
-	return m.openQuestion(id)
+	return m.openQuestion(q.ID)
 }
 
 func (m *model) answer(a taskmodel.Answer) tea.Cmd {

@@ -175,7 +175,7 @@ func (a *Ask) View(e *kit.Env, w, h int) string {
 	case q.Task.ID != "" && q.Receiver:
 		l.Add(th.Dim, ", as task "+kit.ShortID(q.Task.ID)+" of ours")
 	case q.Task.ID != "":
-		name := safe.Line(q.Tool)
+		name := safe.Line(e.ToolOf(q))
 		if name == "" {
 			name = "task"
 		}
@@ -205,17 +205,12 @@ func (a *Ask) View(e *kit.Env, w, h int) string {
 
 // place is which of its task's open questions this one is.
 func (a *Ask) place(e *kit.Env) (n, of int) {
-	t, ok := e.Board.Task(a.q.Task)
-	if !ok {
-		return 0, 0
-	}
-	for _, id := range t.Inputs {
-		q, ok := e.Board.Question(id)
-		if !ok || !q.State.Open() && id != a.q.ID {
+	for _, q := range e.QuestionsOf(a.q.Task) {
+		if !q.State.Open() && q.ID != a.q.ID {
 			continue
 		}
 		of++
-		if id == a.q.ID {
+		if q.ID == a.q.ID {
 			n = of
 		}
 	}

@@ -186,7 +186,7 @@ func (d *Detail) viewOverview(e *kit.Env, t *taskmodel.Task, w, h int) string {
 	left := []block{d.timeline(e, t, w)}
 	right := []block{d.request(e, t), d.progress(e, t, w), d.facts(e, t)}
 	var lines [][]kit.Span
-	if q := d.questions(e, t); len(q.lines) > 0 {
+	if q := d.questions(e, t, w); len(q.lines) > 0 {
 		lines = append(stack(e, []block{q}), nil)
 	}
 	if w >= 90 {
@@ -305,31 +305,24 @@ func (d *Detail) timeline(e *kit.Env, t *taskmodel.Task, w int) block {
 }
 
 // questions are what was asked, the open ones first.
-func (d *Detail) questions(e *kit.Env, t *taskmodel.Task) block {
+func (d *Detail) questions(e *kit.Env, t *taskmodel.Task, w int) block {
 	th := e.Theme
 	b := block{title: "Questions"}
-	var qs []taskmodel.Question
-	for _, id := range t.Inputs {
-		if q, ok := e.Board.Question(id); ok {
-			qs = append(qs, q)
-		}
-	}
-	slices.SortStableFunc(qs, func(x, y taskmodel.Question) int {
-		switch {
-		case x.State.Open() == y.State.Open():
-			return 0
-		case x.State.Open():
-			return -1
-		}
-		return 1
-	})
-	for _, q := range qs {
+	for _, q := range e.QuestionsOf(t.Key) {
 		var spans []kit.Span
 		if q.State.Open() {
-			spans = []kit.Span{
-				{Style: th.Status.Input, Text: "? "}, {Style: th.Text, Text: safe.Line(q.Message)},
-				{Style: th.Dim, Text: "  " + string(q.Kind) + "  waiting " + e.Wait(q.AskedAt)},
+			msg, lead := safe.Line(q.Message), "  "
+			spans = []kit.Span{{Style: th.Status.Input, Text: "? "}, {Style: th.Text, Text: msg}}
+			if safe.Width(msg)+40 > w {
+				for i, l := range safe.Wrap(msg, max(w-3, 10)) {
+					if spans = []kit.Span{{Text: "  "}, {Style: th.Text, Text: l}}; i == 0 {
+						spans[0] = kit.Span{Style: th.Status.Input, Text: "? "}
+					}
+					b.lines = append(b.lines, spans)
+				}
+				spans, lead = nil, "  "
 			}
+			spans = append(spans, kit.Span{Style: th.Dim, Text: lead + safe.Line(string(q.Kind)) + "  waiting " + e.Wait(q.AskedAt)})
 			if q.State == taskmodel.QuestionRefused {
 				spans = append(spans, kit.Span{Style: th.Error, Text: "  refused: " + safe.Line(q.Refusal)})
 			}

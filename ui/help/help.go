@@ -69,10 +69,11 @@ func (h *Help) View(e *kit.Env, w, height int) string {
 func (h *Help) lines(e *kit.Env, w int) [][]kit.Span {
 	th := e.Theme
 	var blocks [][][]kit.Span
+	where := map[string]string{} // what to say of the place, for keys of elsewhere
 	block := func(title string, bs []keymap.Binding) {
 		rows := [][]kit.Span{{{Style: th.Title, Text: title}}}
 		for _, b := range bs {
-			rows = append(rows, []kit.Span{{Style: th.Key, Text: safe.PadRight(b.Labels(), 14) + " "}, {Style: th.Text, Text: b.Long}})
+			rows = append(rows, []kit.Span{{Style: th.Key, Text: safe.PadRight(b.Labels(), 14) + " "}, {Style: th.Text, Text: b.Long}, {Style: th.Dim, Text: where[b.Action]}})
 		}
 		blocks = append(blocks, append(rows, nil))
 	}
@@ -94,7 +95,9 @@ func (h *Help) lines(e *kit.Env, w int) [][]kit.Span {
 		var rest []keymap.Binding
 		for _, b := range s.Bindings {
 			if !shown[b.Action] {
-				b.Long += "  (" + b.In.String() + ")"
+				if s.Name != "Form" && s.Name != "Dialog and line" && s.Name != "Servers" {
+					where[b.Action] = "  " + b.In.String()
+				}
 				rest = append(rest, b)
 			}
 		}

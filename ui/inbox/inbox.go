@@ -158,7 +158,7 @@ func (x *Inbox) View(e *kit.Env, w, h int) string {
 	serverW, taskW := 6, 12
 	for _, q := range qs {
 		serverW = min(max(serverW, safe.Width(safe.Line(q.ID.Server))), 14)
-		taskW = min(max(taskW, safe.Width(taskName(q))), 24)
+		taskW = min(max(taskW, safe.Width(taskName(e, q))), 24)
 	}
 	kind := w >= 76
 	msgW := w - 2 - 7 - 2 - serverW - 2 - taskW - 2 - 2 - 5
@@ -186,7 +186,7 @@ func (x *Inbox) View(e *kit.Env, w, h int) string {
 		if !open {
 			ws = th.Dim
 		}
-		b.Gap(1).Num(ws, wait, 7).Gap(2).Cell(text, safe.Line(q.ID.Server), serverW).Gap(2).Cell(text, taskName(q), taskW).Gap(2)
+		b.Gap(1).Num(ws, wait, 7).Gap(2).Cell(text, safe.Line(q.ID.Server), serverW).Gap(2).Cell(text, taskName(e, q), taskW).Gap(2)
 		end := b.Used() + msgW
 		if note := note(e, q); note != "" {
 			st := th.Dim
@@ -211,14 +211,15 @@ func (x *Inbox) View(e *kit.Env, w, h int) string {
 	})
 }
 
-func taskName(q taskmodel.Question) string {
+func taskName(e *kit.Env, q taskmodel.Question) string {
+	tool := e.ToolOf(q)
 	switch {
-	case q.Task.ID == "" && q.Tool != "":
-		return safe.Line(q.Tool) + " (call)"
+	case q.Task.ID == "" && tool != "":
+		return safe.Line(tool) + " (call)"
 	case q.Task.ID == "":
 		return "(plain call)"
-	case q.Tool != "":
-		return safe.Line(q.Tool)
+	case tool != "":
+		return safe.Line(tool)
 	case q.Receiver:
 		return "asked of us"
 	}

@@ -6,6 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"mcptasks/keymap"
+	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 	"mcptasks/ui/act"
 	"mcptasks/ui/theme"
@@ -21,6 +22,9 @@ type Env struct {
 	Readonly bool
 	Paused   bool
 	next     time.Time
+
+	indexed *board.Version // the version that asked was made from
+	asked   map[taskmodel.Key][]taskmodel.Question
 }
 
 // Begin starts a frame at an instant.
@@ -38,6 +42,40 @@ func (e *Env) Until(t time.Time) {
 // Next is when the frame drawn since Begin goes out of date by the clock alone;
 // zero when nothing shown ticks.
 func (e *Env) Next() time.Time { return e.next }
+
+// QuestionsOf are the questions of a task, those that are open or being sent
+// first, the oldest of them first. The slice is not to be written to.
+func (e *Env) QuestionsOf(k taskmodel.Key) []taskmodel.Question {
+	if e.indexed != e.Board {
+		e.indexed, e.asked = e.Board, map[taskmodel.Key][]taskmodel.Question{}
+		for _, q := range e.Board.Questions() {
+			if q.Task.ID != "" {
+				e.asked[q.Task] = append(e.asked[q.Task], q)
+			}
+		}
+	}
+	return e.asked[k]
+}
+
+// OpenQuestion is the oldest question of a task that can be answered now.
+func (e *Env) OpenQuestion(k taskmodel.Key) (taskmodel.Question, bool) {
+	for _, q := range e.QuestionsOf(k) {
+		if q.State.Open() {
+			return q, true
+		}
+	}
+	return taskmodel.Question{}, false
+}
+
+// ToolOf is the tool of a question's task or call, "" when it is not known.
+func (e *Env) ToolOf(q taskmodel.Question) string {
+	if q.Tool == "" && q.Task.ID != "" {
+		if t, ok := e.Board.Task(q.Task); ok {
+			return t.Tool
+		}
+	}
+	return q.Tool
+}
 
 // A Screen is a plain component: it takes messages and says what it wants, and
 // it draws itself into lines. It is owned by the root's goroutine.

@@ -312,11 +312,7 @@ func Notes(e *kit.Env, t *taskmodel.Task) []kit.Span {
 // server took or that is on its way.
 func answered(e *kit.Env, t *taskmodel.Task) bool {
 	any := false
-	for _, id := range t.Inputs {
-		q, ok := e.Board.Question(id)
-		if !ok {
-			continue
-		}
+	for _, q := range e.QuestionsOf(t.Key) {
 		if q.State.Open() {
 			return false
 		}
@@ -332,10 +328,8 @@ func message(e *kit.Env, t *taskmodel.Task) string {
 		return t.StatusMessage
 	}
 	if t.Status == taskmodel.InputRequired {
-		for _, id := range t.Inputs {
-			if q, ok := e.Board.Question(id); ok && q.State.Open() {
-				return q.Message
-			}
+		if q, ok := e.OpenQuestion(t.Key); ok {
+			return q.Message
 		}
 	}
 	if t.Outcome.Err != nil {

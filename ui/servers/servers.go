@@ -282,7 +282,7 @@ func says(e *kit.Env, sv taskmodel.Server) (string, theme.Style) {
 func words(e *kit.Env, sv taskmodel.Server, w int) [][]kit.Span {
 	th := e.Theme
 	var out [][]kit.Span
-	name := 14
+	name := 16
 	add := func(label, text string, st theme.Style) {
 		if text == "" {
 			return
