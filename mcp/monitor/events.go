@@ -19,14 +19,15 @@ type hub struct {
 }
 
 type subscriber struct {
-	mu    sync.Mutex
-	queue []taskmodel.Event
-	prog  map[taskmodel.Key]int // index in queue of a progress that waits: it may be replaced
-	wake  chan struct{}
-	stop  chan struct{}
-	once  sync.Once
-	end   bool // no more will come
-	out   chan taskmodel.Event
+	mu      sync.Mutex
+	queue   []taskmodel.Event
+	prog    map[taskmodel.Key]int // index in queue of a progress that waits: it may be replaced
+	thinned int                   // how many were left by the last thin
+	wake    chan struct{}
+	stop    chan struct{}
+	once    sync.Once
+	end     bool // no more will come
+	out     chan taskmodel.Event
 }
 
 func newHub() *hub { return &hub{subs: map[*subscriber]bool{}} }
@@ -89,19 +90,46 @@ func (s *subscriber) pump() {
 	}
 }
 
-func (s *subscriber) put(e taskmodel.Event) {
+func (s *subscriber) put(events []taskmodel.Event) {
 	s.mu.Lock()
-	if e.Kind == taskmodel.EventProgress {
-		if i, ok := s.prog[e.Task]; ok {
-			s.queue[i] = e
-			s.mu.Unlock()
-			return
+	for _, e := range events {
+		if e.Kind == taskmodel.EventProgress && e.Task.ID != "" {
+			// The numbers stay in order: the newer one takes the last place.
+			if i, ok := s.prog[e.Task]; ok && i == len(s.queue)-1 {
+				s.queue[i] = e
+				continue
+			}
+			s.prog[e.Task] = len(s.queue)
 		}
-		s.prog[e.Task] = len(s.queue)
+		s.queue = append(s.queue, e)
 	}
-	s.queue = append(s.queue, e)
+	if len(s.queue) > crowd && len(s.queue) > 2*s.thinned {
+		s.thin()
+	}
 	s.mu.Unlock()
 	s.ring()
+}
+
+// crowd is how many events may wait for a slow reader before progress reports
+// that newer ones have overtaken are dropped.
+const crowd = 1 << 14
+
+func (s *subscriber) thin() {
+	last := map[taskmodel.Key]int{}
+	for i, e := range s.queue {
+		if e.Kind == taskmodel.EventProgress {
+			last[e.Task] = i
+		}
+	}
+	kept := s.queue[:0]
+	for i, e := range s.queue {
+		if e.Kind != taskmodel.EventProgress || last[e.Task] == i {
+			kept = append(kept, e)
+		}
+	}
+	clear(s.queue[len(kept):])
+	s.queue, s.thinned = kept, len(kept)
+	clear(s.prog)
 }
 
 func (s *subscriber) ring() {
@@ -111,11 +139,11 @@ func (s *subscriber) ring() {
 	}
 }
 
-func (h *hub) emit(e taskmodel.Event) {
+func (h *hub) emit(events []taskmodel.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for s := range h.subs {
-		s.put(e)
+		s.put(events)
 	}
 }
 
@@ -149,12 +177,23 @@ func (h *hub) close() {
 	}
 }
 
-// emit numbers an event and hands it out.
+// emit numbers an event. It is handed out with the next version of the board,
+// so that who hears of something finds it there.
 func (m *Monitor) emit(e taskmodel.Event) taskmodel.Event {
 	m.seq++
 	e.Seq = m.seq
-	m.hub.emit(e)
+	if m.hub.heard() {
+		m.outbox = append(m.outbox, e)
+	}
+	m.touch()
 	return e
+}
+
+// heard reports whether anybody listens.
+func (h *hub) heard() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subs) > 0
 }
 
 // history emits an event about a task and writes it into the journal with the

@@ -151,6 +151,21 @@ func (s *server) startElsewhere(ctx context.Context, r StartRequest) (StartReply
 	return reply, nil
 }
 
+func (s *server) toolsElsewhere(ctx context.Context) ([]taskmodel.Tool, error) {
+	b, err := s.viaHolder(ctx, "tools", taskmodel.Key{Server: s.spec.Name}, nil)
+	if err != nil {
+		return nil, err
+	}
+	var tools []taskmodel.Tool
+	if err := decode(b, &tools); err != nil {
+		return nil, fmt.Errorf("%s: reading the tools: %w", s.spec.Name, err)
+	}
+	for i := range tools {
+		tools[i].Server = s.spec.Name
+	}
+	return tools, nil
+}
+
 // awaitRow waits until a task that the holder made or took up shows here.
 func (s *server) awaitRow(ctx context.Context, k taskmodel.Key) (taskmodel.Task, error) {
 	for {
@@ -206,6 +221,10 @@ func (s *server) carryOut(in journal.Intent) {
 					return err
 				}
 				_, err := m.Poll(ctx, k)
+				return err
+			case "tools":
+				tools, err := m.Tools(ctx, s.spec.Name)
+				out = tools
 				return err
 			case "start":
 				var r StartRequest

@@ -49,8 +49,10 @@ func (s *server) resume() {
 		// Spread: a thousand tasks must not be due in one instant.
 		s.setDue(w, now.Add(time.Duration(n/s.m.o.PollCap)*5*time.Millisecond), w.urgent)
 		n++
-		if t, ok := s.m.board.Task(s.key(id)); ok && t.Status == taskmodel.InputRequired && t.Standing == taskmodel.Live {
-			s.maybeAsk(w, t)
+		if t, ok := s.m.board.Task(s.key(id)); ok && t.Status == taskmodel.InputRequired {
+			if w.ask = t.Standing != taskmodel.Live; !w.ask {
+				s.maybeAsk(w, t)
+			}
 		}
 	}
 	s.wantPushes(true)

@@ -48,6 +48,7 @@ type Monitor struct {
 	published time.Time
 	changed   bool
 	seq       int64
+	outbox    []taskmodel.Event      // to be handed out with the next version
 	unsaved   map[taskmodel.Key]bool // rows to be journalled by and by
 	lanes     [][]note
 	cmds      []func()
@@ -215,6 +216,10 @@ func (m *Monitor) publish() {
 	m.changed = false
 	m.published = m.now()
 	m.version.Store(m.board.Publish(m.published))
+	if len(m.outbox) > 0 {
+		m.hub.emit(m.outbox)
+		m.outbox = nil
+	}
 	select {
 	case m.dirty <- struct{}{}:
 	default:
@@ -284,10 +289,10 @@ func (m *Monitor) shutdown(stop context.CancelFunc) {
 	// Those who wait for the loop must not wait for ever.
 	close(m.done)
 	m.jobs.Wait()
-	m.hub.close()
 	if m.changed {
 		m.publish()
 	}
+	m.hub.close()
 }
 
 // jitter is d and up to a tenth more.

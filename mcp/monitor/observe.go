@@ -28,7 +28,7 @@ func (s *server) heardPush(n *note) {
 // schedule, tell, write down.
 func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 	m := s.m
-	gen := s.generation()
+	gen := s.row.Generation
 	before := m.board.Len()
 	events := m.board.Observe(s.spec.Name, gen, role, o)
 	s.count += m.board.Len() - before
@@ -39,6 +39,10 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 	}
 	if len(events) == 0 && w != nil {
 		s.follow(w, w.status, o.PollInterval, o.HeardAt)
+		if t, ok := m.board.Task(s.key(w.id)); ok && w.ask && t.Status == taskmodel.InputRequired {
+			w.ask = false
+			s.maybeAsk(w, t)
+		}
 		return
 	}
 	k := taskmodel.Key{Server: s.spec.Name, ID: o.ID, Role: role}
@@ -85,8 +89,12 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 		w = s.watch(t)
 	}
 	s.follow(w, t.Status, t.PollInterval, o.HeardAt)
-	if t.Status == taskmodel.InputRequired && was != taskmodel.InputRequired {
+	switch {
+	case t.Status == taskmodel.InputRequired && (was != taskmodel.InputRequired || w.ask):
+		w.ask = false
 		s.maybeAsk(w, t)
+	case t.Status != taskmodel.InputRequired && was == taskmodel.InputRequired:
+		s.outlived(t)
 	}
 }
 
@@ -113,8 +121,17 @@ func (s *server) over(t taskmodel.Task, seen bool) {
 		s.cancelNote(t.Key, "too late to cancel: the task ended as "+string(t.Status))
 	}
 	s.release(t.ID)
-	if f := s.results[t.ID]; f != nil && t.Status == taskmodel.Cancelled {
-		f.stop() // it may never be answered (field fault S3)
+	if f := s.results[t.ID]; f != nil {
+		if t.Status == taskmodel.Cancelled {
+			f.stop() // it may never be answered (field fault S3)
+		} else {
+			s.m.alarms.at(s.m.now().Add(hungAfter), func() {
+				if s.results[t.ID] == f {
+					f.hung = true
+					f.stop()
+				}
+			})
+		}
 	}
 	if seen {
 		s.wantResult(t)
@@ -201,6 +218,9 @@ func (s *server) pushing(ids []string) {
 			changed = append(changed, w)
 		}
 	}
+	if s.client != nil {
+		s.learn()
+	}
 	if len(changed) == 0 {
 		return
 	}
@@ -252,7 +272,7 @@ func (s *server) askPushes() {
 	m.spawn(func() {
 		if err := c.Tasks().Watch(ctx, ids); err != nil {
 			m.log.Debug("asking for pushes", "server", s.spec.Name, "err", err)
-			return
+			m.post(s.learn)
 		}
 	})
 }

@@ -35,9 +35,17 @@ func (s *server) asked(q taskmodel.Question, conn int) {
 		switch old.State {
 		case taskmodel.QuestionWithdrawn:
 			// Asked again: open again, with what had been typed.
-			q.Draft, q.Round = old.Draft, old.Round
+			q.Round = old.Round
+			if sameAsk(old, q) {
+				q.Draft = old.Draft
+			}
 		default:
 			// Answered, being sent, unconfirmed or open: nothing new (I2).
+			if s.was[q.ID] == conn {
+				delete(s.older, q.ID)
+			} else {
+				s.older[q.ID] = true
+			}
 			s.was[q.ID] = conn
 			return
 		}
@@ -101,6 +109,7 @@ func (s *server) withdrawn(id taskmodel.QuestionID, why string) {
 	}
 	q.State, q.Withdrawn = taskmodel.QuestionWithdrawn, why
 	delete(s.was, id)
+	delete(s.older, id)
 	m.board.PutQuestion(q)
 	m.touch()
 	m.history(s, taskmodel.Event{Time: m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
@@ -221,7 +230,7 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 	var q taskmodel.Question
 	var c client
 	var conn int
-	again := false
+	var before taskmodel.QuestionState
 	derr := m.do(ctx, func() {
 		var ok bool
 		q, ok = m.board.Question(a.Question)
@@ -229,7 +238,7 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 		switch {
 		case !ok:
 			err = sentence(ErrNoQuestion, nil, "%s: this question is not known any more", a.Question.Server)
-		case q.State == taskmodel.QuestionSending:
+		case q.State == taskmodel.QuestionSending && now.Sub(q.SentAt) < 2*answerTimeout:
 			err = fmt.Errorf("%s: an answer to this question is being sent already", a.Question.Server)
 		case q.State == taskmodel.QuestionWithdrawn:
 			err = sentence(ErrNoQuestion, nil, "%s: the question was withdrawn: %s", a.Question.Server, q.Withdrawn)
@@ -237,11 +246,13 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 			err = fmt.Errorf("%s: answered %s ago; the server has taken the answer", a.Question.Server, now.Sub(q.SentAt).Round(time.Second))
 		case s.client == nil:
 			err = sentence(ErrUnreachable, nil, "%s: not connected; the draft is kept", a.Question.Server)
+		default:
+			err = fits(q, a)
 		}
 		if err != nil {
 			return
 		}
-		again = q.State == taskmodel.QuestionAnswered || q.State == taskmodel.QuestionUnconfirmed
+		before = q.State
 		c, conn = s.client, s.conn
 		q.State, q.SentAt, q.Refusal = taskmodel.QuestionSending, now, ""
 		m.board.PutQuestion(q)
@@ -255,7 +266,7 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 	}
 	// From here on it goes its way, whether or not the caller waits.
 	result := make(chan error, 1)
-	if !m.mail.post(func() { m.spawn(func() { result <- s.sendAnswer(q, a, c, conn, again) }) }) {
+	if !m.mail.post(func() { m.spawn(func() { result <- s.sendAnswer(q, a, c, conn, before) }) }) {
 		return ErrStopped
 	}
 	select {
@@ -268,9 +279,26 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 	}
 }
 
+// fits says what is wrong with an answer before anything is sent.
+func fits(q taskmodel.Question, a taskmodel.Answer) error {
+	var o map[string]json.RawMessage
+	switch {
+	case a.Action != taskmodel.Accept && a.Action != taskmodel.Decline && a.Action != taskmodel.Cancel:
+		return fmt.Errorf("%s: an answer accepts, declines or cancels; %q is none of these", q.ID.Server, a.Action)
+	case a.Action != taskmodel.Accept:
+		return nil
+	case a.Content == nil && (q.Kind == taskmodel.AskSampling || q.Kind == taskmodel.AskUnsupported):
+		return fmt.Errorf("%s: this question can be accepted only with content", q.ID.Server)
+	case a.Content != nil && (json.Unmarshal(a.Content, &o) != nil || o == nil):
+		return fmt.Errorf("%s: the content of an answer is a JSON object", q.ID.Server)
+	}
+	return nil
+}
+
 // sendAnswer writes the answer down, sends it once, and says what became of it.
-func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, conn int, again bool) error {
+func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, conn int, before taskmodel.QuestionState) error {
 	m := s.m
+	again := !before.Open()
 	note := ""
 	if j := m.o.Journal; j != nil {
 		ctx, stop := context.WithTimeout(m.ctx, 2*time.Second)
@@ -303,6 +331,12 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 	var out error
 	switch {
 	case err == nil:
+	case errors.Is(err, mcp.ErrNoQuestion) && again:
+		// What is known of the first answer stays as it is.
+		if state = before; state != taskmodel.QuestionAnswered {
+			state = taskmodel.QuestionUnconfirmed
+		}
+		out = sentence(ErrNoQuestion, err, "%s: this question has had its answer, and takes no other; the server asks again if it wants one", s.spec.Name)
 	case errors.Is(err, mcp.ErrNoQuestion):
 		state, words = taskmodel.QuestionWithdrawn, "the server does not ask this any more"
 		out = sentence(ErrNoQuestion, err, "%s: the server does not ask this any more; nothing was sent", s.spec.Name)
@@ -316,12 +350,12 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 		// The server refused the message itself: nothing was taken.
 		state, words = taskmodel.QuestionRefused, err.Error()
 		out = err
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, mcp.ErrClosed), connectionFault(err):
-		state = taskmodel.QuestionUnconfirmed
-		out = sentence(ErrUnconfirmed, err, "%s: the answer was sent, and it is not known whether the server took it: %v", s.spec.Name, err)
-	default:
+	case answered(err):
 		state, words = taskmodel.QuestionRefused, err.Error()
 		out = err
+	default:
+		state = taskmodel.QuestionUnconfirmed
+		out = sentence(ErrUnconfirmed, err, "%s: the answer was sent, and it is not known whether the server took it: %v", s.spec.Name, err)
 	}
 	m.post(func() {
 		s.heard(conn, err)

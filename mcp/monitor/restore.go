@@ -47,8 +47,16 @@ func join(a, b string) string {
 func (s *server) restored(r journal.Restored) {
 	s.session = r.Session
 	s.lease.since = r.Change
+	s.heir = true
 	for _, t := range r.Tasks {
 		s.adopt(t)
+		if s.client == nil && s.row.Generation == taskmodel.GenNone && t.Generation != "" && t.Generation != taskmodel.GenNone {
+			// Until a connection says so itself.
+			s.change(func(r *taskmodel.Server) { r.Generation = t.Generation })
+		}
+	}
+	if r.Session != nil && s.client == nil && s.row.ProtocolVersion == "" {
+		s.change(func(row *taskmodel.Server) { row.ProtocolVersion = r.Session.Version })
 	}
 	undelivered := map[string]taskmodel.Answer{}
 	for _, a := range r.Answers {
@@ -59,17 +67,7 @@ func (s *server) restored(r journal.Restored) {
 		if q.Task.ID != "" {
 			q.Task.Server = s.spec.Name
 		}
-		a, had := undelivered[q.ID.ID]
-		switch q.State {
-		case taskmodel.QuestionSending:
-			// It was on its way when the program ended.
-			q.State = taskmodel.QuestionUnconfirmed
-		case taskmodel.QuestionOpen, taskmodel.QuestionRefused:
-			if s.spec.Dialer != nil && s.spec.Dialer.Kind() == "stdio" {
-				q.State, q.Withdrawn = taskmodel.QuestionWithdrawn, "the program that asked has ended"
-			}
-		}
-		if had && q.Draft == nil {
+		if a, had := undelivered[q.ID.ID]; had && q.Draft == nil {
 			q.Draft = a.Content
 		}
 		s.m.board.PutQuestion(q)
@@ -92,19 +90,8 @@ func (s *server) adopt(t taskmodel.Task) {
 	} else {
 		s.count++
 	}
-	if t.Role == taskmodel.Receiver {
-		if !t.Terminal() {
-			t.Standing, t.Note = taskmodel.Gone, "the connection over which the server asked for it has ended"
-		}
-		m.board.Insert(t)
-		return
-	}
-	if !t.Terminal() && t.Standing == taskmodel.Restored && s.spec.Dialer != nil && s.spec.Dialer.Kind() == "stdio" {
-		t.Standing, t.StandingSince = taskmodel.Gone, m.now()
-		t.Note = "the program that ran it has ended with the mcptasks that had started it; its outcome is unknown"
-	}
 	m.board.Insert(t)
-	if !t.Terminal() {
+	if !t.Terminal() && t.Role == taskmodel.Requestor {
 		w := s.watch(t)
 		if t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired {
 			w.missing = missTries // one look more, then slowly
@@ -180,7 +167,6 @@ func (s *server) leased(ok bool, h journal.Holder) {
 	case ok && s.lease.heldElsewhere():
 		// Its holder is gone. What it wrote last counts, its session too.
 		s.lease.holder, s.lease.held = "", true
-		s.change(func(r *taskmodel.Server) { r.HeldBy = "" })
 		s.takeOver()
 	case ok:
 		s.lease.held = true
@@ -195,19 +181,37 @@ func (s *server) leased(ok bool, h journal.Holder) {
 		s.m.alarms.drop(s.retry)
 		s.change(func(r *taskmodel.Server) { r.HeldBy = s.lease.holder })
 		s.state(taskmodel.ServerOff, "held by "+s.lease.holder+", which does what is asked for here")
-		for id := range s.watches {
-			s.m.board.Change(s.key(id), s.m.now(), func(t *taskmodel.Task) { t.Owner = "held by " + s.lease.holder })
-		}
+		s.borrow()
 	}
 }
 
-// takeOver reads the journal again and connects.
+// borrow marks what was read from the journal as what it is while another
+// process holds the server: that process hears of it, and writes it down.
+func (s *server) borrow() {
+	for id := range s.watches {
+		s.m.board.Change(s.key(id), s.m.now(), func(t *taskmodel.Task) {
+			t.Owner = "held by " + s.lease.holder
+			if t.Standing == taskmodel.Restored || t.Standing == taskmodel.Stale {
+				t.Standing, t.Note = taskmodel.Live, ""
+			}
+		})
+	}
+	s.m.touch()
+}
+
+// takeOver reads the journal again and connects. What the other process had is
+// known from before until it is heard of here.
 func (s *server) takeOver() {
+	for id := range s.watches {
+		s.m.board.Change(s.key(id), s.m.now(), func(t *taskmodel.Task) {
+			t.Owner = ""
+			if t.Standing == taskmodel.Live && !t.Terminal() {
+				t.Standing, t.Note = taskmodel.Restored, "known from "+s.row.HeldBy
+			}
+		})
+	}
+	s.change(func(r *taskmodel.Server) { r.HeldBy = "" })
 	s.restore(func() {
-		for id := range s.watches {
-			s.m.board.Change(s.key(id), s.m.now(), func(t *taskmodel.Task) { t.Owner = "" })
-		}
-		s.m.touch()
 		if s.want {
 			s.enter()
 		}

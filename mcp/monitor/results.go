@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	fetchesMost   = 4         // results in flight of one server, those that wait for a question apart
-	inlineMost    = 256 << 10 // a result up to this size stays in memory beside the journal
-	fetchTries    = 3
-	hungAfter     = 10 * time.Second // an open tasks/result that is not answered so long after the end is given up
-	fetchAttempts = 2 * time.Minute  // how long one fetch of an ended task's result may take
+	fetchesMost    = 4         // results in flight of one server, those that wait for a question apart
+	inlineMost     = 256 << 10 // a result up to this size stays in memory beside the journal
+	fetchTries     = 3
+	fetchAgainMost = 8                // fetches by ourselves that broke, before it is left to the person
+	hungAfter      = 10 * time.Second // an open tasks/result that is not answered so long after the end is given up
+	fetchAttempts  = 2 * time.Minute  // how long one fetch of an ended task's result may take
 )
 
 // A fetch is one tasks/result that is open, with those who wait for it.
@@ -148,6 +149,7 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 		reply(out, nil)
 		return
 	case err == nil:
+		delete(s.refetch, id)
 		s.putOutcome(k, out)
 		reply(out, nil)
 		return
@@ -158,7 +160,11 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 		return
 	}
 	if f.counted && !errors.Is(err, mcp.ErrNotFound) && !errors.Is(err, mcp.ErrUnsupported) && !isRPC(err) {
-		s.fetchLater(id)
+		if s.refetch[id]++; s.refetch[id] <= fetchAgainMost {
+			s.fetchLater(id)
+		} else {
+			delete(s.refetch, id)
+		}
 		return
 	}
 	if f.counted && errors.Is(err, mcp.ErrNotFound) {
@@ -172,7 +178,7 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 // fetchLater tries a fetch again that the connection interrupted.
 func (s *server) fetchLater(id string) {
 	m := s.m
-	m.alarms.at(m.now().Add(m.backoff(1, retryFirst, retryMost)), func() {
+	m.alarms.at(m.now().Add(m.backoff(s.refetch[id], retryFirst, retryMost)), func() {
 		if t, ok := m.board.Task(s.key(id)); ok && t.Terminal() {
 			s.wantResult(t)
 		}

@@ -28,6 +28,9 @@ type server struct {
 	ends map[string][]chan struct{}   // closed when the task has ended or is gone
 	turn chan struct{}                // closed at the next change of state
 	was  map[taskmodel.QuestionID]int // questions: the connection that asked them
+	// older are questions of an earlier connection of the same session.
+	older map[taskmodel.QuestionID]bool
+	heir  bool // what was read from the journal is to be settled: inherit
 
 	// The connection.
 	want      bool // the person or the configuration wants it
@@ -41,6 +44,7 @@ type server struct {
 	retry     *alarm
 	session   *journal.Session // to be taken up
 	sessionID string           // of this connection
+	era       string           // found by an earlier connection
 	lost      bool             // the server forgot our session: what it does not know may be that session's
 
 	// Polling.
@@ -75,6 +79,7 @@ type server struct {
 	results map[string]*fetch
 	waiting []string // ids whose results are to be fetched
 	fetches int
+	refetch map[string]int // broken fetches in a row
 
 	tools      []taskmodel.Tool
 	toolsKnown bool
@@ -87,8 +92,8 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 	s := &server{
 		m: m, spec: spec, lane: m.mail.lane(),
 		ends: map[string][]chan struct{}{}, turn: make(chan struct{}),
-		was:     map[taskmodel.QuestionID]int{},
-		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{},
+		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{},
+		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{}, refetch: map[string]int{},
 		row: taskmodel.Server{
 			Name: spec.Name, Target: spec.Target, Source: spec.Source, Warning: spec.Warning,
 			State: taskmodel.ServerOff, StateSince: now, Roots: slices.Clone(spec.Roots),

@@ -259,6 +259,11 @@ func (m *Monitor) Tools(ctx context.Context, server string) ([]taskmodel.Tool, e
 	if known {
 		return slices.Clone(tools), nil
 	}
+	if held, herr := s.heldBy(ctx); herr != nil {
+		return nil, herr
+	} else if held {
+		return s.toolsElsewhere(ctx)
+	}
 	err = s.read(ctx, func(ctx context.Context, c client) (err error) {
 		tools, err = c.Tools(ctx)
 		return err
@@ -287,7 +292,7 @@ func (s *server) putTools(tools []taskmodel.Tool, err error) {
 func (s *server) toolsChanged() {
 	known := s.toolsKnown
 	s.toolsKnown = false
-	s.generation() // the server may have shown which generation it speaks
+	s.learn()
 	if !known || s.client == nil {
 		return
 	}

@@ -2,10 +2,14 @@ package monitor
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"mcptasks/mcp"
@@ -44,6 +48,7 @@ func (s *server) dial() {
 		return
 	}
 	m.alarms.drop(s.retry)
+	s.inherit()
 	s.dialling = true
 	s.conn++
 	conn := s.conn
@@ -56,6 +61,9 @@ func (s *server) dial() {
 	}
 	if s.session != nil && s.session.ID != "" && !s.session.Ended {
 		o.Session, o.Version, o.SessionInit = s.session.ID, s.session.Version, s.session.Init
+		o.Asked = s.unanswered()
+	} else if o.Era == "" || o.Era == "auto" {
+		o.Era = s.era
 	}
 	limit := dialHTTP
 	if s.spec.Dialer.Kind() == "stdio" {
@@ -68,7 +76,7 @@ func (s *server) dial() {
 		c, err := m.connect(dctx, o)
 		stop()
 		taken := make(chan struct{})
-		m.post(func() { close(taken); s.dialled(conn, c, err, o.Session) })
+		m.post(func() { close(taken); s.dialled(conn, c, err, o) })
 		select {
 		case <-taken:
 			return
@@ -89,8 +97,9 @@ func (s *server) dial() {
 }
 
 // dialled takes what became of a dial.
-func (s *server) dialled(conn int, c client, err error, session string) {
+func (s *server) dialled(conn int, c client, err error, o mcp.Options) {
 	m := s.m
+	session := o.Session
 	if conn != s.conn || !s.want {
 		if c != nil {
 			s.closeLater(c, session == "")
@@ -103,6 +112,10 @@ func (s *server) dialled(conn int, c client, err error, session string) {
 		switch {
 		case session != "" && errors.Is(err, mcp.ErrSessionLost):
 			s.forgetSession()
+			s.dial()
+		case s.era != "" && session == "" && o.Era == s.era && !unreachable(err):
+			// It is not what it was: it is looked at anew.
+			s.era = ""
 			s.dial()
 		case errors.Is(err, mcp.ErrAuth):
 			s.authNeeded(err)
@@ -119,7 +132,7 @@ func (s *server) dialled(conn int, c client, err error, session string) {
 	now := m.now()
 	s.client, s.since = c, now
 	s.hold, s.holds, s.probing, s.paced = time.Time{}, 0, false, time.Time{}
-	s.sessionID = info.Session
+	s.sessionID, s.era = info.Session, eraOf(info)
 	s.cannot, s.toolsKnown, s.pages = false, false, 0
 	s.change(func(r *taskmodel.Server) {
 		r.Transport = info.Transport
@@ -130,6 +143,7 @@ func (s *server) dialled(conn int, c client, err error, session string) {
 	})
 	s.state(taskmodel.ServerReady, "")
 	s.keepSession()
+	s.lane.do("", func() { s.unclaimed(conn) }) // after what was asked while it connected
 	m.spawn(func() {
 		select {
 		case <-c.Done():
@@ -141,16 +155,24 @@ func (s *server) dialled(conn int, c client, err error, session string) {
 	s.resume()
 }
 
-// generation is the one in force; "" never.
-func (s *server) generation() taskmodel.Generation {
-	if s.client != nil {
-		// A legacy server may show late that it speaks the draft.
-		if g := s.client.Info().Generation; g != s.row.Generation {
-			info := s.client.Info()
-			s.change(func(r *taskmodel.Server) { r.Generation, r.Can = info.Generation, info.Can })
-		}
+// learn takes what the connection may have found since it was made: the
+// generation (a legacy server may show late that it speaks the draft), whether
+// there are pushes.
+func (s *server) learn() {
+	if s.client == nil {
+		return
 	}
-	return s.row.Generation
+	i := s.client.Info()
+	if s.cannot {
+		i.Can.List, i.Can.ListWhy = false, s.row.Can.ListWhy
+	}
+	if i.Generation != s.row.Generation || i.Can != s.row.Can {
+		if i.Generation != s.row.Generation {
+			s.cannot = false
+			s.m.alarms.set(s.lister, s.m.now())
+		}
+		s.change(func(r *taskmodel.Server) { r.Generation, r.Can = i.Generation, i.Can })
+	}
 }
 
 // again tries later, and says when.
@@ -272,16 +294,6 @@ func (s *server) heard(conn int, err error) {
 	}
 	now := s.m.now()
 	switch {
-	case err == nil || isRPC(err):
-		if s.holds > 0 {
-			s.hold, s.holds, s.probing = time.Time{}, 0, false
-			s.change(func(r *taskmodel.Server) { r.Attempts = 0 })
-			s.state(taskmodel.ServerReady, "")
-			s.arm()
-		}
-		if err == nil {
-			return
-		}
 	case errors.Is(err, mcp.ErrSessionLost):
 		// One new session for all who wait; what they read is read again.
 		s.drop(false)
@@ -292,11 +304,20 @@ func (s *server) heard(conn int, err error) {
 		s.drop(false)
 		s.authNeeded(err)
 		return
+	case answered(err):
+		if s.holds > 0 {
+			s.hold, s.holds, s.probing = time.Time{}, 0, false
+			s.change(func(r *taskmodel.Server) { r.Attempts = 0 })
+			s.state(taskmodel.ServerReady, "")
+			s.arm()
+		}
+		if err == nil {
+			return
+		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, mcp.ErrUnsupported),
 		errors.Is(err, mcp.ErrClosed), errors.Is(err, mcp.ErrNotFound), errors.Is(err, mcp.ErrTerminal), errors.Is(err, mcp.ErrNotNegotiated):
 		// Not about the server as a whole, or told by the connection's end.
-	case !connectionFault(err):
-	default:
+	case connectionFault(err):
 		if s.holds > 0 && now.Before(s.hold) {
 			return // an answer to what was sent before
 		}
@@ -332,22 +353,50 @@ func (s *server) ping(conn int) {
 	})
 }
 
-// isRPC reports whether the server answered with a JSON-RPC error, with no
-// HTTP error around it: then it is well.
-func isRPC(err error) bool {
-	var rpc *taskmodel.RPCError
+// answered reports whether the server has given an answer, if only an error:
+// then it is well.
+func answered(err error) bool {
+	if err == nil || isRPC(err) {
+		return true
+	}
 	var st *transport.StatusError
-	return errors.As(err, &rpc) && !errors.As(err, &st)
+	return errors.As(err, &st) && !connectionFault(err)
 }
 
-// connectionFault reports whether an error is about reaching the server and
-// not about what was asked.
+// isRPC reports whether the server answered with a JSON-RPC error.
+func isRPC(err error) bool {
+	var rpc *taskmodel.RPCError
+	return errors.As(err, &rpc) && !connectionFault(err)
+}
+
+// connectionFault reports whether an error is about reaching the server, so
+// that other requests would fare no better. An answer that is late, or cannot
+// be read, is about what was asked.
 func connectionFault(err error) bool {
 	var st *transport.StatusError
 	if errors.As(err, &st) {
 		return st.Status == 429 || st.Status >= 500
 	}
-	return true
+	var network net.Error
+	var cert *tls.CertificateVerificationError
+	var errno syscall.Errno
+	return errors.As(err, &network) || errors.As(err, &cert) || errors.As(err, &errno) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// unreachable reports whether an error says nothing of what the server speaks:
+// it was not there, wants a sign-in, or wants to be left alone.
+func unreachable(err error) bool {
+	var st *transport.StatusError
+	switch {
+	case errors.Is(err, mcp.ErrAuth), errors.Is(err, context.Canceled):
+		return true
+	case errors.As(err, &st):
+		return st.Status == 429 || st.Status >= 500 && st.Status != 501
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return true
+	}
+	return !isRPC(err) && !errors.Is(err, mcp.ErrClosed) && !errors.Is(err, context.DeadlineExceeded)
 }
 
 // retryAfter is how long the server wants to be left alone; 0 when it does not say.

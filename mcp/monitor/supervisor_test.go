@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -347,7 +349,7 @@ func TestFailingServerIsProbed(t *testing.T) {
 		f.hook(func() {
 			f.get = func(_ context.Context, id string) (taskmodel.Snapshot, error) {
 				if bad.Load() {
-					return taskmodel.Snapshot{}, errors.New("ci: connection refused")
+					return taskmodel.Snapshot{}, fmt.Errorf("ci: polling: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
 				}
 				return f.look(id)
 			}

@@ -20,6 +20,7 @@ type watch struct {
 	inflight bool
 	pushed   bool
 	asking   bool // a tasks/result is open for its question
+	ask      bool // to be opened once it is heard that the task still waits
 	ours     bool
 	listed   bool // the last whole listing had it
 	sweep    int  // the last listing that had it
