@@ -118,7 +118,7 @@ type Intent struct {
 	Target  string
 	Session string
 	Task    taskmodel.Key
-	Kind    string // answer | cancel | fetch | poll | start
+	Kind    string // answer | cancel | fetch | poll | start | tools
 	Payload json.RawMessage
 	At      time.Time
 	From    Holder

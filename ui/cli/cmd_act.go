@@ -47,14 +47,15 @@ func (r *run) startCmd() *cobra.Command {
 			ctx, cancel := r.bound(cmd.Context(), limit)
 			defer cancel()
 			return r.withMonitor(ctx, a[:1], func(ctx context.Context, s *session) error {
-				if _, err := s.need(ctx, a[0]); err != nil {
+				sv, err := s.need(ctx, a[0])
+				if err != nil {
 					return err
 				}
 				raw, err := s.arguments(ctx, a[0], a[1], a[2:], argsJSON, noCheck)
 				if err != nil {
 					return err
 				}
-				if !plain && !wait && s.o.StdioOf != nil && s.o.StdioOf(a[0]) {
+				if !plain && !wait && sv.HeldBy == "" && s.o.StdioOf != nil && s.o.StdioOf(a[0]) {
 					fmt.Fprintf(r.env.Stderr, "mcptasks: %s is a command, and its tasks end with this process; add --wait to see it through\n", a[0])
 				}
 				return s.start(ctx, monitor.StartRequest{Server: a[0], Tool: a[1], Args: raw, TTL: ttl, Plain: plain}, wait)

@@ -120,7 +120,7 @@ func (r *run) flags(cmd *cobra.Command) error {
 	if !slices.Contains([]string{"ask", "exit", "decline", "cancel"}, r.g.OnInput) && !strings.HasPrefix(r.g.OnInput, "accept=") {
 		return usagef("--on-input %s: it is ask, exit, decline, cancel or accept=JSON", r.g.OnInput)
 	}
-	r.g.Purpose = strings.TrimSpace("mcptasks " + strings.TrimPrefix(cmd.CommandPath(), "mcptasks"))
+	r.g.Purpose = cmd.CommandPath()
 	return nil
 }
 

@@ -121,6 +121,9 @@ func serverError(sv taskmodel.Server) error {
 	case taskmodel.ServerAuth:
 		return failf("auth", sv.Name, "%s", orElse(sv.Error, sv.Name+" wants a sign-in: mcptasks login "+sv.Name))
 	case taskmodel.ServerOff:
+		if sv.HeldBy != "" {
+			return nil // its holder does what is asked for here
+		}
 		return failf("unreachable", sv.Name, "%s is not started: name it to start it", sv.Name)
 	case taskmodel.ServerFailed:
 		return failf("config", sv.Name, "%s cannot be used: %s", sv.Name, orElse(sv.Error, "its entry is not valid"))
