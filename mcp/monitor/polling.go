@@ -56,7 +56,18 @@ func (s *server) follow(w *watch, st taskmodel.Status, hint time.Duration, heard
 		return // its answer sets the time
 	}
 	s.setDue(w, s.next(w, heard), st == taskmodel.InputRequired)
+	s.showNext(w)
 	s.arm()
+}
+
+// showNext puts the time of the next poll on the rows that are looked at; for
+// the others nobody asks.
+func (s *server) showNext(w *watch) {
+	if !s.inFocus[w.id] {
+		return
+	}
+	s.m.board.Change(s.key(w.id), s.m.now(), func(t *taskmodel.Task) { t.NextPollAt = w.due })
+	s.m.touch()
 }
 
 // pollNow makes a task due at once.
@@ -220,8 +231,8 @@ func (s *server) failed(w *watch, err error, now time.Time) {
 	w.fails++
 	wait := max(w.interval, s.m.backoff(w.fails-1, pollFloor, failMost))
 	s.setDue(w, now.Add(s.m.jitter(wait)), w.urgent)
-	words := "polls fail, retrying: " + err.Error()
-	s.standing(w.id, taskmodel.Stale, words)
+	s.standing(w.id, taskmodel.Stale, "polls fail, retrying: "+err.Error())
+	s.showNext(w)
 }
 
 // standing changes how far a task's status can be trusted.
@@ -409,10 +420,15 @@ func (m *Monitor) Focus(keys []taskmodel.Key) {
 	m.post(func() {
 		for _, s := range m.servers {
 			s.focus = s.focus[:0]
+			clear(s.inFocus)
 		}
 		for _, k := range own {
 			if s := m.byName[k.Server]; s != nil && k.Role == taskmodel.Requestor {
 				s.focus = append(s.focus, k.ID)
+				s.inFocus[k.ID] = true
+				if w := s.watches[k.ID]; w != nil {
+					s.showNext(w)
+				}
 			}
 		}
 	})

@@ -18,6 +18,7 @@ const (
 	resendAfter   = 5 * time.Second // a person may send again what the server took and still asks
 	askAgainMost  = time.Minute
 	maxQuestions  = 1000 // open ones of one server
+	pastQuestions = 1000 // answered and withdrawn ones of one server that are shown
 )
 
 // asked takes a question, or one that was seen again.
@@ -111,10 +112,35 @@ func (s *server) withdrawn(id taskmodel.QuestionID, why string) {
 	delete(s.was, id)
 	delete(s.older, id)
 	m.board.PutQuestion(q)
+	s.retire(id)
 	m.touch()
 	m.history(s, taskmodel.Event{Time: m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
 		Question: id, Message: "withdrawn: " + why, Detail: detail(map[string]any{"key": q.Key, "withdrawn": why})},
 		func(e *journal.Entry) { e.Question = &q })
+}
+
+// retire bounds the questions that are over: the oldest leave the board; the
+// history has them.
+func (s *server) retire(id taskmodel.QuestionID) {
+	s.past = append(s.past, id)
+	for len(s.past) > pastQuestions {
+		old := s.past[0]
+		s.past = s.past[1:]
+		q, ok := s.m.board.Question(old)
+		if !ok || q.State.Open() || q.State == taskmodel.QuestionSending {
+			continue // asked again since
+		}
+		if t, ok := s.m.board.Task(q.Task); ok && !t.Terminal() && q.State == taskmodel.QuestionAnswered {
+			// Its key must not be asked again while the task runs.
+			s.past = append(s.past, old)
+			if len(s.past) > 2*pastQuestions {
+				s.past = s.past[len(s.past)-2*pastQuestions:]
+			}
+			break
+		}
+		s.m.board.DropQuestion(old)
+		delete(s.was, old)
+	}
 }
 
 // completedElsewhere: a URL elicitation was completed in the browser.
@@ -397,6 +423,9 @@ func (s *server) answerDone(id taskmodel.QuestionID, st taskmodel.QuestionState,
 		q.Draft = nil
 	}
 	m.board.PutQuestion(q)
+	if st == taskmodel.QuestionAnswered {
+		s.retire(id)
+	}
 	m.touch()
 	d := map[string]any{"key": q.Key, "action": a.Action, "state": st}
 	if keys := topKeys(a.Content); len(keys) > 0 && q.Kind == taskmodel.AskForm {

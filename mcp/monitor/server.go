@@ -30,7 +30,8 @@ type server struct {
 	was  map[taskmodel.QuestionID]int // questions: the connection that asked them
 	// older are questions of an earlier connection of the same session.
 	older map[taskmodel.QuestionID]bool
-	heir  bool // what was read from the journal is to be settled: inherit
+	past  []taskmodel.QuestionID // answered and withdrawn ones, oldest first
+	heir  bool                   // what was read from the journal is to be settled: inherit
 
 	// The connection.
 	want      bool // the person or the configuration wants it
@@ -51,7 +52,8 @@ type server struct {
 	watches  map[string]*watch
 	due      watchHeap // the ordinary ones
 	urgent   watchHeap // those that wait for input
-	focus    []string
+	focus    []string  // those to look at first
+	inFocus  map[string]bool
 	inflight int
 	poller   *alarm
 	hold     time.Time // no polls before: the server fails
@@ -93,7 +95,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 		m: m, spec: spec, lane: m.mail.lane(),
 		ends: map[string][]chan struct{}{}, turn: make(chan struct{}),
 		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{},
-		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{}, refetch: map[string]int{},
+		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{}, refetch: map[string]int{}, inFocus: map[string]bool{},
 		row: taskmodel.Server{
 			Name: spec.Name, Target: spec.Target, Source: spec.Source, Warning: spec.Warning,
 			State: taskmodel.ServerOff, StateSince: now, Roots: slices.Clone(spec.Roots),

@@ -1,0 +1,141 @@
+package monitor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"mcptasks/mcp"
+	"mcptasks/mcp/transport"
+	"mcptasks/taskmodel"
+)
+
+// This file learns from the outcome of requests how a server fares.
+
+// heard learns from the outcome of any request. It is told by those who made
+// it, on the loop.
+func (s *server) heard(conn int, err error) {
+	if conn != s.conn || s.client == nil {
+		return
+	}
+	now := s.m.now()
+	switch {
+	case errors.Is(err, mcp.ErrSessionLost):
+		// One new session for all who wait; what they read is read again.
+		s.drop(false)
+		s.forgetSession()
+		s.dial()
+		return
+	case errors.Is(err, mcp.ErrAuth):
+		s.drop(false)
+		s.authNeeded(err)
+		return
+	case answered(err):
+		if s.holds > 0 {
+			s.hold, s.holds, s.probing = time.Time{}, 0, false
+			s.change(func(r *taskmodel.Server) { r.Attempts = 0 })
+			s.state(taskmodel.ServerReady, "")
+			s.arm()
+		}
+		if err == nil {
+			return
+		}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, mcp.ErrUnsupported),
+		errors.Is(err, mcp.ErrClosed), errors.Is(err, mcp.ErrNotFound), errors.Is(err, mcp.ErrTerminal), errors.Is(err, mcp.ErrNotNegotiated):
+		// Not about the server as a whole, or told by the connection's end.
+	case connectionFault(err):
+		if s.holds > 0 && now.Before(s.hold) {
+			return // an answer to what was sent before
+		}
+		wait := s.m.backoff(s.holds, retryFirst, retryMost)
+		s.holds++
+		s.probing = false
+		s.hold = now.Add(wait)
+		s.change(func(r *taskmodel.Server) { r.RetryAt, r.Attempts = s.hold, s.holds })
+		s.state(taskmodel.ServerRetrying, err.Error())
+		s.arm()
+		if len(s.watches) == 0 {
+			s.m.alarms.at(s.hold, func() { s.ping(conn) })
+		}
+	}
+	if after := retryAfter(err); after > 0 {
+		if until := now.Add(after); until.After(s.paced) {
+			s.paced = until
+			s.change(func(r *taskmodel.Server) { r.PacedUntil = until })
+			s.arm()
+		}
+	}
+}
+
+// ping asks a server that failed, and has nothing to poll, whether it is back.
+func (s *server) ping(conn int) {
+	if conn != s.conn || s.client == nil || s.holds == 0 {
+		return
+	}
+	c, ctx := s.client, s.connCtx
+	s.m.spawn(func() {
+		err := c.Ping(ctx)
+		s.m.post(func() { s.heard(conn, err) })
+	})
+}
+
+// answered reports whether the server has given an answer, if only an error:
+// then it is well.
+func answered(err error) bool {
+	if err == nil || isRPC(err) {
+		return true
+	}
+	var st *transport.StatusError
+	return errors.As(err, &st) && !connectionFault(err)
+}
+
+// isRPC reports whether the server answered with a JSON-RPC error.
+func isRPC(err error) bool {
+	var rpc *taskmodel.RPCError
+	return errors.As(err, &rpc) && !connectionFault(err)
+}
+
+// connectionFault reports whether an error is about reaching the server, so
+// that other requests would fare no better. An answer that is late, or cannot
+// be read, is about what was asked.
+func connectionFault(err error) bool {
+	var st *transport.StatusError
+	if errors.As(err, &st) {
+		return st.Status == 429 || st.Status >= 500
+	}
+	var network net.Error
+	var cert *tls.CertificateVerificationError
+	var errno syscall.Errno
+	return errors.As(err, &network) || errors.As(err, &cert) || errors.As(err, &errno) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// unreachable reports whether an error says nothing of what the server speaks:
+// it was not there, wants a sign-in, or wants to be left alone.
+func unreachable(err error) bool {
+	var st *transport.StatusError
+	switch {
+	case errors.Is(err, mcp.ErrAuth), errors.Is(err, context.Canceled):
+		return true
+	case errors.As(err, &st):
+		return st.Status == 429 || st.Status >= 500 && st.Status != 501
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return true
+	}
+	return !isRPC(err) && !errors.Is(err, mcp.ErrClosed) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// retryAfter is how long the server wants to be left alone; 0 when it does not say.
+func retryAfter(err error) time.Duration {
+	var st *transport.StatusError
+	if errors.As(err, &st) {
+		return st.RetryAfter
+	}
+	return 0
+}

@@ -1,0 +1,223 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/journal"
+)
+
+const (
+	leaseEvery = time.Second
+	stdioLease = "stdio" // a program has no session; one process runs it at a time
+)
+
+// A lease is the right to connect to a server as far as other processes on the
+// same journal are concerned: one holds it, the others show what it writes.
+type lease struct {
+	session string // what is leased: the HTTP session, "stdio", or "" when nothing is
+	held    bool
+	holder  string // in words, when another has it
+	since   int64  // for Changes
+	busy    bool
+	tick    *alarm
+}
+
+// heldElsewhere reports whether another process holds the server.
+func (l *lease) heldElsewhere() bool { return l.holder != "" }
+
+// enter connects, if no other process holds the server.
+func (s *server) enter() {
+	m := s.m
+	if m.o.Journal == nil || s.spec.Dialer == nil {
+		s.dial()
+		return
+	}
+	switch {
+	case s.spec.Dialer.Kind() == "stdio":
+		s.lease.session = stdioLease
+	case s.session != nil && s.session.ID != "" && !s.session.Ended:
+		s.lease.session = s.session.ID
+	default:
+		s.lease.session = ""
+	}
+	if s.lease.session == "" {
+		s.dial()
+		return
+	}
+	session := s.lease.session
+	s.state(taskmodel.ServerConnecting, "")
+	m.spawn(func() {
+		ctx, stop := context.WithTimeout(m.ctx, 5*time.Second)
+		h, ok, err := m.o.Journal.Acquire(ctx, s.spec.Target, session)
+		stop()
+		m.post(func() {
+			if !s.want {
+				return
+			}
+			if err != nil {
+				m.log.Warn("taking the lease", "server", s.spec.Name, "err", err)
+				ok = true // without a journal that works, nobody can be asked
+			}
+			if s.lease.session == session {
+				s.leased(ok, h)
+			}
+		})
+	})
+}
+
+// leased takes what became of taking or renewing the lease.
+func (s *server) leased(ok bool, h journal.Holder) {
+	switch {
+	case ok && s.lease.heldElsewhere():
+		// Its holder is gone. What it wrote last counts, its session too.
+		s.lease.holder, s.lease.held = "", true
+		s.takeOver()
+	case ok:
+		s.lease.held = true
+		if s.client == nil && !s.dialling && !s.m.alarms.isSet(s.retry) {
+			s.dial()
+		}
+	default:
+		words := holderWords(h)
+		anew := s.lease.holder != words
+		s.lease.held, s.lease.holder = false, words
+		if s.client != nil || s.dialling {
+			s.drop(false)
+		}
+		s.m.alarms.drop(s.retry)
+		if s.row.State != taskmodel.ServerOff || anew {
+			s.change(func(r *taskmodel.Server) { r.HeldBy = words })
+			s.state(taskmodel.ServerOff, "held by "+words+", which does what is asked for here")
+		}
+		if anew {
+			s.borrow()
+		}
+	}
+}
+
+// borrow marks what was read from the journal as what it is while another
+// process holds the server: that process hears of it, and writes it down.
+func (s *server) borrow() {
+	for id := range s.watches {
+		s.m.board.Change(s.key(id), s.m.now(), func(t *taskmodel.Task) {
+			t.Owner = "held by " + s.lease.holder
+			if t.Standing == taskmodel.Restored || t.Standing == taskmodel.Stale {
+				t.Standing, t.Note = taskmodel.Live, ""
+			}
+		})
+	}
+	s.m.touch()
+}
+
+// takeOver reads the journal again and connects. What the other process had is
+// known from before until it is heard of here.
+func (s *server) takeOver() {
+	for id := range s.watches {
+		s.m.board.Change(s.key(id), s.m.now(), func(t *taskmodel.Task) {
+			t.Owner = ""
+			if t.Standing == taskmodel.Live && !t.Terminal() {
+				t.Standing, t.Note = taskmodel.Restored, "known from "+s.row.HeldBy
+			}
+		})
+	}
+	s.change(func(r *taskmodel.Server) { r.HeldBy = "" })
+	s.restore(func() {
+		if s.want {
+			s.enter()
+		}
+	})
+}
+
+// claimLease is called when a connection is there: its session is ours. ""
+// means that it has none.
+func (s *server) claimLease(session string) {
+	m := s.m
+	if m.o.Journal == nil {
+		return
+	}
+	if session == "" && s.spec.Dialer != nil && s.spec.Dialer.Kind() == "stdio" {
+		session = stdioLease
+	}
+	if s.lease.session == session && (session == "" || s.lease.held) {
+		return
+	}
+	s.releaseLease()
+	s.lease.session = session
+	if session == "" {
+		return
+	}
+	m.spawn(func() {
+		ctx, stop := context.WithTimeout(m.ctx, 5*time.Second)
+		_, ok, err := m.o.Journal.Acquire(ctx, s.spec.Target, session)
+		stop()
+		m.post(func() {
+			if s.lease.session == session && err == nil && ok {
+				s.lease.held = true
+			}
+		})
+	})
+}
+
+// releaseLease gives the lease back, if it is ours.
+func (s *server) releaseLease() {
+	m := s.m
+	if m.o.Journal == nil || !s.lease.held {
+		s.lease.session = ""
+		return
+	}
+	session := s.lease.session
+	s.lease.session, s.lease.held = "", false
+	m.spawn(func() {
+		ctx, stop := context.WithTimeout(context.Background(), time.Second)
+		defer stop()
+		if err := m.o.Journal.Release(ctx, s.spec.Target, session); err != nil {
+			m.log.Debug("giving a lease back", "server", s.spec.Name, "err", err)
+		}
+	})
+}
+
+// leaseTick renews the lease, takes what others ask for, and reads what they
+// wrote. One tick runs at a time.
+func (s *server) leaseTick() {
+	m := s.m
+	m.alarms.set(s.lease.tick, m.now().Add(leaseEvery))
+	if s.lease.busy {
+		return
+	}
+	s.lease.busy = true
+	session, want, since := s.lease.session, s.want, s.lease.since
+	mine := s.lease.held
+	m.spawn(func() {
+		ctx, stop := context.WithTimeout(m.ctx, 5*time.Second)
+		defer stop()
+		var h journal.Holder
+		var ok bool
+		var lerr, ierr error
+		var intents []journal.Intent
+		if session != "" && want {
+			h, ok, lerr = m.o.Journal.Acquire(ctx, s.spec.Target, session)
+			if ok && lerr == nil && mine {
+				intents, ierr = m.o.Journal.ClaimIntents(ctx, s.spec.Target, session)
+			}
+		}
+		ch, cerr := m.o.Journal.Changes(ctx, s.spec.Target, since)
+		m.post(func() {
+			s.lease.busy = false
+			if err := errors.Join(lerr, ierr, cerr); err != nil {
+				m.log.Debug("journal", "server", s.spec.Name, "err", err)
+			}
+			if cerr == nil {
+				s.changes(ch)
+			}
+			if session != "" && want && lerr == nil && s.lease.session == session && s.want {
+				s.leased(ok, h)
+			}
+			for _, in := range intents {
+				s.carryOut(in)
+			}
+		})
+	})
+}
