@@ -52,7 +52,7 @@ func deps(env cli.Env) cli.Deps {
 	w := &wiring{env: env}
 	return cli.Deps{
 		Version: version(), Open: w.open, UI: w.screens, Demo: w.demo, DemoServer: w.demoServer,
-		Configured: w.configured, Login: w.login, Logout: w.logout,
+		Configured: w.configured, Login: w.login, Logout: w.logout, Tap: w.tap, TapInstall: tapInstall,
 		Keys: func() string { m := keymap.Default(); return m.Markdown() },
 	}
 }
@@ -148,6 +148,29 @@ func (w *wiring) demo(_ context.Context, g cli.Global) (*cli.Opened, error) {
 func (w *wiring) demoServer(ctx context.Context, env cli.Env, o cli.DemoServerOptions) error {
 	return setup.DemoServer(ctx, setup.DemoServerOptions{Generation: o.Generation, Listen: o.Listen, Tasks: o.Tasks, SSE: o.SSE, Speed: o.Speed, Fault: o.Fault,
 		In: env.Stdin, Out: env.Stdout})
+}
+
+// tap passes an agent's session through. It heeds signals itself: they are the
+// server's.
+func (w *wiring) tap(ctx context.Context, env cli.Env, g cli.Global, o cli.TapOptions) (int, error) {
+	log, closeLog, err := openLog(g.Log)
+	if err != nil {
+		return 0, &cli.Error{Kind: "usage", Message: err.Error()}
+	}
+	defer func() { _ = closeLog() }()
+	return setup.Tap(context.WithoutCancel(ctx), setup.TapOptions{
+		Command: o.Command, URL: o.URL, Listen: o.Listen, Public: o.Public, Passive: o.Passive || g.Readonly, Answer: o.Answer, Name: o.Name,
+		State: stateDir(g.State), Log: log, In: env.Stdin, Out: env.Stdout, Err: env.Stderr,
+		Config: func() config.Config { _ = w.load(g); return w.cfg },
+	})
+}
+
+func tapInstall(env cli.Env, o cli.TapInstallOptions) error {
+	err := setup.TapInstall(env.Stdout, setup.TapInstallOptions(o))
+	if err != nil {
+		return &cli.Error{Kind: "config", Message: err.Error()}
+	}
+	return nil
 }
 
 // screens runs the terminal UI beside the monitor.

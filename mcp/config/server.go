@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -122,3 +124,23 @@ func ParseTarget(target string) (ServerEntry, error) {
 	}
 	return ServerEntry{Command: words[0], Args: words[1:]}, nil
 }
+
+// TargetOf is the canonical form of an entry that no file has: a command line
+// or a URL as it was given. What looks like a secret in it is masked.
+func TargetOf(e ServerEntry) string {
+	e.Args = slices.Clone(e.Args)
+	for i, a := range e.Args {
+		name, _, inline := strings.Cut(a, "=")
+		if !strings.HasPrefix(a, "-") || !secretFlag.MatchString(name) {
+			continue
+		}
+		if inline {
+			e.Args[i] = name + "=***"
+		} else if i+1 < len(e.Args) && !strings.HasPrefix(e.Args[i+1], "-") {
+			e.Args[i+1] = "***"
+		}
+	}
+	return canonicalTarget(e)
+}
+
+var secretFlag = regexp.MustCompile(`(?i)(token|secret|passw(or)?d|api-?_?key|credential|authorization|bearer)`)

@@ -207,12 +207,14 @@ func (r *run) tapCmd() *cobra.Command {
 			default:
 				return usagef("it is: mcptasks tap -- COMMAND ARG…, or mcptasks tap --listen ADDR URL")
 			}
+			r.exact = true
 			code, err := r.deps.Tap(cmd.Context(), r.env, r.g, o)
-			if err != nil {
-				return err
-			}
 			r.code = code
-			return nil
+			if err != nil && code != 0 {
+				fmt.Fprintln(r.env.Stderr, "mcptasks tap: "+safe.Line(err.Error()))
+				return nil
+			}
+			return err
 		},
 	}
 	f := c.Flags()

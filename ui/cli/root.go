@@ -16,6 +16,9 @@ type run struct {
 	deps Deps
 	g    Global
 	code int
+	// exact keeps the code that the command gave, also when we were asked to
+	// stop: tap ends as its server ended.
+	exact bool
 }
 
 // Run carries out one command line and gives the exit code. ctx ends when the
@@ -36,7 +39,7 @@ func Run(ctx context.Context, env Env, deps Deps) int {
 	if err := root.ExecuteContext(ctx); err != nil && err != errSaid {
 		r.code = worse(r.code, r.report(err, ""))
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !r.exact {
 		r.code = exitInterrupted
 	}
 	return r.code
