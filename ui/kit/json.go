@@ -50,6 +50,7 @@ func (j *JSON) Set(raw []byte) {
 	search := j.text.Search
 	*j = JSON{raw: string(raw), folded: map[int]bool{}}
 	j.text.Search = search
+	j.text.Lines = j.spans
 	j.parse(raw)
 	j.layOut()
 	if search.Pattern != "" {

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"mcptasks/ui/safe"
 	"mcptasks/ui/theme"
@@ -123,7 +124,37 @@ func Columns(left, right string, w int, gap string, h int) string {
 		return ""
 	}
 	for i := range h {
-		out[i] = safe.PadRight(at(ls, i), w) + gap + at(rs, i)
+		l := at(ls, i)
+		out[i] = l + strings.Repeat(" ", max(w-cells(l), 0)) + gap + at(rs, i)
 	}
 	return strings.Join(out, "\n")
+}
+
+// narrow are signs of our own that take one cell; most rows have no others
+// beside ASCII.
+const narrow = "●◌✓✗–◍━─…▌·│▾▸•∞└→←"
+
+// cells is safe.Width with a short way for rows that we have drawn.
+func cells(s string) int {
+	n := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == 0x1b && i+1 < len(s) && s[i+1] == '[':
+			for i += 2; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
+			}
+			i++
+		case c >= 0x20 && c < 0x7f:
+			n++
+			i++
+		default:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if !strings.ContainsRune(narrow, r) {
+				return safe.Width(s)
+			}
+			n++
+			i += size
+		}
+	}
+	return n
 }
