@@ -158,11 +158,16 @@ func (s *session) open(k taskmodel.Key, key string) []taskmodel.Question {
 	return out
 }
 
-// serve answers, as --on-input says, the questions of the tasks given and those
-// of the named server that belong to no task. What comes on its channel ends
+// serve answers, as --on-input says, the questions of the tasks given, those of
+// the named server that belong to no task, and those that a server of either
+// asks as a task of ours: its own task or call waits for them. What comes on its channel ends
 // the command; nothing comes while there is nothing wrong.
 func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string) <-chan error {
 	out := make(chan error, 1)
+	servers := []string{server}
+	for _, k := range keys {
+		servers = append(servers, k.Server)
+	}
 	go func() {
 		seen := map[taskmodel.QuestionID]bool{}
 		asked := map[taskmodel.Key]bool{}
@@ -171,7 +176,8 @@ func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string
 			var wants taskmodel.Key
 			err := s.await(ctx, func(v *board.Version) bool {
 				for _, q := range v.Questions() {
-					mine := slices.Contains(keys, q.Task) || server != "" && q.Task.ID == "" && q.ID.Server == server
+					mine := slices.Contains(keys, q.Task) || server != "" && q.Task.ID == "" && q.ID.Server == server ||
+						q.Receiver && slices.Contains(servers, q.ID.Server)
 					if mine && q.State.Open() && !seen[q.ID] {
 						next = &q
 						return true

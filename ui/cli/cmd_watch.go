@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"mcptasks/taskmodel"
-	"mcptasks/taskmodel/board"
 	"mcptasks/ui/safe"
 )
 
@@ -94,9 +92,6 @@ func (s *session) watch(ctx context.Context, a []string, lines bool) error {
 			if len(keys) > 0 && !slices.Contains(keys, e.Task) {
 				continue
 			}
-			if err := s.shown(ctx, e); err != nil {
-				return err
-			}
 			if err := s.say(e, lines); err != nil {
 				return err
 			}
@@ -108,29 +103,6 @@ func (s *session) watch(ctx context.Context, a []string, lines bool) error {
 		}
 	}
 	return errSaid
-}
-
-// shown waits until the board shows what an event speaks of: events run ahead
-// of the board, which is published a few times a second. A row that was taken
-// away again meanwhile is not waited for longer than that takes.
-func (s *session) shown(ctx context.Context, e taskmodel.Event) error {
-	if e.Task.ID == "" && e.Kind != taskmodel.EventQuestion || e.Kind == taskmodel.EventForgotten {
-		return nil
-	}
-	bounded, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_ = s.await(bounded, func(v *board.Version) bool {
-		if e.Kind == taskmodel.EventQuestion {
-			_, ok := v.Question(e.Question)
-			return ok
-		}
-		_, ok := v.Task(e.Task)
-		return ok
-	})
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 // say prints one event.

@@ -56,6 +56,7 @@ var ErrReadonly = errors.New("refused: mcptasks runs with --readonly")
 func classify(err error, server string) *Error {
 	var e *Error
 	var rpc *taskmodel.RPCError
+	var pages *mcp.URLElicitationError
 	switch {
 	case err == nil:
 		return nil
@@ -75,10 +76,31 @@ func classify(err error, server string) *Error {
 		return &Error{Kind: "auth", Message: err.Error(), Server: server}
 	case errors.Is(err, mcp.ErrClosed), errors.Is(err, mcp.ErrSessionLost):
 		return &Error{Kind: "unreachable", Message: err.Error(), Server: server}
+	case errors.As(err, &pages):
+		return &Error{Kind: "input_needed", Message: pageWords(pages, server), Server: server}
 	case errors.As(err, &rpc):
 		return &Error{Kind: "protocol", Message: err.Error(), Server: server}
 	}
 	return &Error{Kind: "failed", Message: err.Error(), Server: server}
+}
+
+// pageWords tells a person which pages to visit before the call is made again
+// (2025-11-25 client/elicitation, URL Elicitation Required Error). Nothing is
+// opened, and the call is not repeated by itself.
+func pageWords(e *mcp.URLElicitationError, server string) string {
+	var pages []string
+	for _, u := range e.Elicitations {
+		v := safe.JudgeURL(u.URL)
+		page := v.Full
+		if !v.OK {
+			page += " (do not open it: " + v.Why + ")"
+		}
+		if m := safe.Line(u.Message); m != "" {
+			page = m + " " + page
+		}
+		pages = append(pages, page)
+	}
+	return fmt.Sprintf("%s wants this visited first, and then the same call again: %s", orElse(server, "the server"), strings.Join(pages, "; "))
 }
 
 var errInterrupted = errors.New("interrupted")
