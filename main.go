@@ -122,6 +122,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	}
 	if memory != nil {
 		opts.Journal, o.Memory = memory.Store(), memory
+		opts.Taps = func(label string) bool { return g.Only == nil || slices.Contains(g.Only, label) }
 	}
 	m := monitor.New(opts)
 	o.Monitor, o.Run = m, m.Run

@@ -8,6 +8,7 @@ import (
 
 	"mcptasks/mcp"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/journal"
 )
 
 // still is a monitor whose loop is turned by hand, at a clock that stands until
@@ -134,5 +135,47 @@ func BenchmarkPolled(b *testing.B) {
 		if n%64 == 0 {
 			m.publish()
 		}
+	}
+}
+
+// 10,000 tasks from the journal to the first version of the board (issue D:
+// under 100 ms).
+func BenchmarkRestore10000(b *testing.B) {
+	dir := b.TempDir()
+	j, err := journal.Open(dir, journal.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = j.Close(context.Background()) }()
+	now := time.Now()
+	for i := range 10_000 {
+		o := seen(fmt.Sprintf("task-%06d", i), taskmodel.FromGet, now)
+		t, _ := taskmodel.Merge(taskmodel.Task{Key: key("ci", o.ID)}, false, o, taskmodel.GenCore, now)
+		t.Tool, t.Args, t.Raw = "build", []byte(`{"target":"api"}`), []byte(`{"taskId":"x","status":"working","ttl":60000}`)
+		j.Queue(journal.Entry{Target: "t", Server: "ci", Key: t.Key, Task: &t})
+		if i%1000 == 999 {
+			if err := j.Flush(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m := New(Options{Seed: 1, Journal: j, Servers: []ServerSpec{{Name: "ci", Target: "t", Dialer: newFake(taskmodel.GenCore)}}})
+		ctx, stop := context.WithCancel(context.Background())
+		m.ctx = ctx
+		s := m.servers[0]
+		ready := false
+		s.restore(func() { ready = true })
+		for !ready {
+			<-m.mail.wake
+			m.turn()
+		}
+		m.publish()
+		if n := m.Board().Len(); n != 10_000 {
+			b.Fatalf("%d tasks", n)
+		}
+		stop()
+		m.jobs.Wait()
 	}
 }

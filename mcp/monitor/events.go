@@ -147,6 +147,9 @@ func (h *hub) emit(events []taskmodel.Event) {
 	}
 }
 
+// readersGrace is how long the end waits for those who still read events.
+const readersGrace = 200 * time.Millisecond
+
 // close ends all listeners after they have read what waits, if they read at
 // all: those that do not within the grace are ended.
 func (h *hub) close() {
@@ -165,7 +168,7 @@ func (h *hub) close() {
 	}
 	done := make(chan struct{})
 	go func() { h.wg.Wait(); close(done) }()
-	timer := time.NewTimer(time.Second)
+	timer := time.NewTimer(readersGrace)
 	defer timer.Stop()
 	select {
 	case <-done:

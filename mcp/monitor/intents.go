@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,25 +56,36 @@ func (s *server) heldBy(ctx context.Context) (bool, error) {
 func (s *server) viaHolder(ctx context.Context, kind string, k taskmodel.Key, payload json.RawMessage) (json.RawMessage, error) {
 	m := s.m
 	var session, holder string
-	if err := m.do(ctx, func() { session, holder = s.lease.session, s.lease.holder }); err != nil {
-		return nil, err
+	var terr error
+	if err := m.do(ctx, func() {
+		session, holder = s.lease.session, s.lease.holder
+		if s.tap != nil {
+			session, terr = s.tapFor(k, questionOf(kind, payload))
+		}
+	}); err != nil || terr != nil {
+		return nil, errors.Join(err, terr)
 	}
 	id, err := m.o.Journal.PutIntent(ctx, journal.Intent{Target: s.spec.Target, Session: session, Task: k, Kind: kind, Payload: payload, At: m.now()})
 	if err != nil {
 		return nil, fmt.Errorf("%s: asking %s to %s: %w", s.spec.Name, holder, kind, err)
 	}
+	caught := false
 	for {
 		done, errText, detail, err := m.o.Journal.IntentState(ctx, id)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%s: waiting for %s to %s: %w", s.spec.Name, holder, kind, err)
+		case done && s.tap != nil && !caught:
+			s.catchUp(ctx)
+			caught = true
+			continue
 		case done && errText != "":
 			return nil, fmt.Errorf("%s (by %s)", errText, holder)
 		case done:
 			return detail, nil
 		}
 		gone := false
-		if err := m.do(ctx, func() { gone = !s.lease.heldElsewhere() }); err != nil {
+		if err := m.do(ctx, func() { gone = !s.lease.heldElsewhere() || s.tap != nil && !s.tap.taps[session].Live }); err != nil {
 			return nil, err
 		}
 		if gone {

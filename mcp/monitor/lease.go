@@ -89,7 +89,12 @@ func (s *server) leased(ok bool, h journal.Holder) {
 		}
 		s.m.alarms.drop(s.retry)
 		if s.row.State != taskmodel.ServerOff || anew {
-			s.change(func(r *taskmodel.Server) { r.HeldBy = words })
+			s.change(func(r *taskmodel.Server) {
+				r.HeldBy = words
+				// Its holder knows what the server can do, and says so when asked.
+				r.Can = taskmodel.Can{Start: true, Cancel: true, ListWhy: "its tasks are those that " + words + " writes down",
+					PushWhy: "what " + words + " hears shows here"}
+			})
 			s.state(taskmodel.ServerOff, "held by "+words+", which does what is asked for here")
 		}
 		if anew {
@@ -183,7 +188,11 @@ func (s *server) releaseLease() {
 // wrote. One tick runs at a time.
 func (s *server) leaseTick() {
 	m := s.m
-	m.alarms.set(s.lease.tick, m.now().Add(leaseEvery))
+	every := leaseEvery
+	if s.tap != nil {
+		every = tappedTick
+	}
+	m.alarms.set(s.lease.tick, m.now().Add(every))
 	if s.lease.busy {
 		return
 	}

@@ -66,10 +66,14 @@ func (s *server) relist() { s.startListing(true) }
 
 // startListing begins a walk if the server has a listing and none runs.
 func (s *server) startListing(whole bool) {
-	if s.client == nil || s.list != nil || s.m.paused.Load() && s.pages > 0 {
+	if s.client == nil || s.list != nil {
 		return
 	}
 	now := s.m.now()
+	if s.m.paused.Load() && s.pages > 0 {
+		s.m.alarms.set(s.lister, now.Add(relistEvery))
+		return
+	}
 	if b := s.blocked(); now.Before(b) {
 		s.m.alarms.set(s.lister, b)
 		return

@@ -41,7 +41,10 @@ type Monitor struct {
 	board     *board.Board
 	rng       *rand.Rand
 	servers   []*server
-	byName    map[string]*server
+	byName    map[string]*server // changed under names
+	names     sync.RWMutex
+	tapped    map[string]*server // by target
+	tapper    *alarm
 	alarms    alarms
 	publisher *alarm
 	saver     *alarm
@@ -93,10 +96,11 @@ func New(o Options) *Monitor {
 		wire: newWireRing(o.WireEntries, o.WireBytes), logs: newLogBook(),
 		ending: make(chan struct{}), done: make(chan struct{}), board: board.New(),
 		rng:    rand.New(rand.NewPCG(o.Seed, o.Seed^0x9e3779b97f4a7c15)),
-		byName: map[string]*server{}, unsaved: map[taskmodel.Key]bool{},
+		byName: map[string]*server{}, tapped: map[string]*server{}, unsaved: map[taskmodel.Key]bool{},
 	}
 	m.publisher = &alarm{do: m.publish, index: -1}
 	m.saver = &alarm{do: m.saveAll, index: -1}
+	m.tapper = &alarm{do: m.lookForTaps, index: -1}
 	for _, spec := range o.Servers {
 		if m.byName[spec.Name] != nil {
 			m.log.Warn("a server is configured twice; the first is used", "server", spec.Name)
@@ -107,6 +111,7 @@ func New(o Options) *Monitor {
 		m.byName[spec.Name] = s
 		m.board.PutServer(s.row)
 	}
+	m.firstTaps()
 	m.published = m.now()
 	m.version.Store(m.board.Publish(m.published))
 	return m
@@ -132,6 +137,9 @@ func (m *Monitor) Run(ctx context.Context) error {
 	m.ctx = own
 	for _, s := range m.servers {
 		s.begin()
+	}
+	if m.finder() != nil {
+		m.alarms.set(m.tapper, m.now().Add(tapsEvery))
 	}
 	m.loop(ctx)
 	close(m.ending)
@@ -260,8 +268,10 @@ func (m *Monitor) do(ctx context.Context, f func()) error {
 // post runs f on the loop, some time.
 func (m *Monitor) post(f func()) { m.mail.post(f) }
 
-// server gives a server by name, from any goroutine: the set never changes.
+// server gives a server by name, from any goroutine. What is there once stays.
 func (m *Monitor) server(name string) (*server, error) {
+	m.names.RLock()
+	defer m.names.RUnlock()
 	if s := m.byName[name]; s != nil {
 		return s, nil
 	}

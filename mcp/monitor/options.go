@@ -41,6 +41,9 @@ type Options struct {
 	// Ask is called. A server may hand a question out once: a command that
 	// only looks must not take it.
 	NoAsk bool
+	// Taps says which of the taps that the journal knows are to be shown, by their
+	// label; nil: none.
+	Taps func(label string) bool
 	// Limits; zero values are the defaults.
 	MaxTasksPerServer int           // 200,000
 	MaxResultBytes    int64         // kept per result, 4 MiB

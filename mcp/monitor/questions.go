@@ -163,7 +163,7 @@ func (s *server) completedElsewhere(elicitID string) {
 // to do: only for tasks started or added here, since a server may take the
 // question from another client's queue (field fault S2).
 func (s *server) maybeAsk(w *watch, t taskmodel.Task) {
-	if t.Ours && t.Generation == taskmodel.GenCore && !s.m.o.NoAsk {
+	if t.Ours && t.Generation == taskmodel.GenCore && !s.m.o.NoAsk && !s.m.o.Readonly {
 		s.openAsk(w)
 	}
 }

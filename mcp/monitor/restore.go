@@ -45,6 +45,14 @@ func (s *server) restored(r journal.Restored) {
 	s.lease.since = r.Change
 	s.heir = true
 	for _, t := range r.Tasks {
+		if !s.mirrors(t) {
+			continue
+		}
+		if s.tap != nil {
+			t.Server = s.spec.Name
+			s.mirror(t, taskmodel.Task{}, false)
+			continue
+		}
 		s.adopt(t)
 		if s.client == nil && s.row.Generation == taskmodel.GenNone && t.Generation != "" && t.Generation != taskmodel.GenNone {
 			// Until a connection says so itself.
@@ -62,6 +70,9 @@ func (s *server) restored(r journal.Restored) {
 		q.ID.Server = s.spec.Name
 		if q.Task.ID != "" {
 			q.Task.Server = s.spec.Name
+		}
+		if !s.asksHere(q) {
+			continue
 		}
 		if a, had := undelivered[q.ID.ID]; had && q.Draft == nil {
 			q.Draft = a.Content
@@ -106,7 +117,7 @@ func (s *server) changes(c journal.Changes) {
 		if t.Role == "" {
 			t.Role = taskmodel.Requestor
 		}
-		if s.forgot[t.ID] && t.Role == taskmodel.Requestor {
+		if s.forgot[t.ID] && t.Role == taskmodel.Requestor || !s.mirrors(t) {
 			continue
 		}
 		old, known := m.board.Task(t.Key)
@@ -133,6 +144,9 @@ func (s *server) changes(c journal.Changes) {
 		q.ID.Server = s.spec.Name
 		if q.Task.ID != "" {
 			q.Task.Server = s.spec.Name
+		}
+		if !s.asksHere(q) {
+			continue
 		}
 		old, known := m.board.Question(q.ID)
 		if known && old.State == q.State || !known && !s.lease.heldElsewhere() && q.State != taskmodel.QuestionAnswered {
@@ -176,9 +190,11 @@ func (s *server) changes(c journal.Changes) {
 func (s *server) mirror(t, old taskmodel.Task, known bool) {
 	m := s.m
 	now := m.now()
-	t.Owner = "held by " + s.lease.holder
+	if s.tap == nil {
+		t.Owner = "held by " + s.lease.holder
+	}
 	if t.Standing == taskmodel.Restored && !t.Terminal() {
-		t.Standing = taskmodel.Live // its holder hears of it
+		t.Standing, t.Note = taskmodel.Live, "" // its holder hears of it
 	}
 	t.Inputs = old.Inputs
 	if !known {

@@ -280,6 +280,17 @@ func TestTwoProcesses(t *testing.T) {
 				if x := b.task("ci", "t1"); x.Status != taskmodel.Working || !strings.Contains(x.Owner, "held by") {
 					t.Errorf("row: %s, owner %q", x.Status, x.Owner)
 				}
+				if x := b.task("ci", "t1"); x.Standing != taskmodel.Live {
+					t.Errorf("a row that its holder hears of is %s", x.Standing)
+				}
+				b.m.Connect("ci") // changes nothing
+				b.sleep(time.Second)
+				if s := b.server("ci"); s.State != taskmodel.ServerOff || s.HeldBy == "" || !s.Can.Cancel || g.dialCount() != 0 {
+					t.Errorf("after Connect: %s, held by %q, can %+v", s.State, s.HeldBy, s.Can)
+				}
+				if tools, err := b.m.Tools(t.Context(), "ci"); err != nil || len(tools) != 1 || tools[0].Name != "build" {
+					t.Errorf("Tools: %v %v", tools, err)
+				}
 				// What the holder hears shows within two seconds.
 				f.put("t1", taskmodel.InputRequired)
 				f.result = func(ctx context.Context, _ string) (taskmodel.Outcome, error) {

@@ -87,6 +87,7 @@ type server struct {
 	toolsKnown bool
 
 	lease lease
+	tap   *tapped // not nil: a server that is tapped, see tapped.go
 }
 
 func newServer(m *Monitor, spec ServerSpec) *server {

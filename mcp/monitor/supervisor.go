@@ -30,7 +30,10 @@ func (s *server) begin() {
 		s.state(taskmodel.ServerConnecting, "")
 	}
 	s.restore(func() {
-		if s.want {
+		switch {
+		case s.tap != nil:
+			s.tapReady()
+		case s.want:
 			s.enter()
 		}
 	})
@@ -316,7 +319,7 @@ func (m *Monitor) Connect(name string) {
 func (m *Monitor) Disconnect(name string) {
 	m.post(func() {
 		s := m.byName[name]
-		if s == nil || s.spec.Disabled != "" {
+		if s == nil || s.spec.Disabled != "" || s.tap != nil {
 			return
 		}
 		s.want = false

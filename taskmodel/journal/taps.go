@@ -21,6 +21,7 @@ type Tap struct {
 	Ended   time.Time `json:"-"` // zero: it has not said so
 	Live    bool      `json:"-"` // its lease is held; set by Taps
 	Holder  Holder    `json:"-"` // set by Taps
+	Tasks   bool      `json:"-"` // the journal has tasks of the server; set by Taps
 
 	Agents     []string             `json:"agents,omitempty"` // by the names that they gave
 	Transport  string               `json:"transport,omitempty"`
@@ -62,7 +63,8 @@ func (j *Journal) PutTap(ctx context.Context, v Tap) error {
 // time, oldest first.
 func (j *Journal) Taps(ctx context.Context, since time.Time) ([]Tap, error) {
 	rows, err := j.read.QueryContext(ctx, `SELECT s.target, s.label, t.session, t.pid, t.host, t.started, t.ended, t.doc,
-			coalesce(l.renewed, 0), coalesce(l.writer, 0), coalesce(w.pid, 0), coalesce(w.node, ''), coalesce(w.what, ''), coalesce(w.ended, 0)
+			coalesce(l.renewed, 0), coalesce(l.writer, 0), coalesce(w.pid, 0), coalesce(w.node, ''), coalesce(w.what, ''), coalesce(w.ended, 0),
+			EXISTS (SELECT 1 FROM tasks k WHERE k.server = t.server AND k.forgotten = 0)
 		FROM taps t JOIN servers s ON s.id = t.server
 		LEFT JOIN leases l ON l.server = t.server AND l.session = t.session
 		LEFT JOIN writers w ON w.id = l.writer
@@ -79,7 +81,7 @@ func (j *Journal) Taps(ctx context.Context, since time.Time) ([]Tap, error) {
 		var pid int
 		var node, doc string
 		if err := rows.Scan(&v.Target, &v.Label, &v.Session, &v.Holder.PID, &v.Holder.Host, &started, &ended, &doc,
-			&renewed, &writer, &pid, &node, &v.Holder.What, &gone); err != nil {
+			&renewed, &writer, &pid, &node, &v.Holder.What, &gone, &v.Tasks); err != nil {
 			return nil, fmt.Errorf("looking for taps: %w", err)
 		}
 		if err := json.Unmarshal([]byte(doc), &v); err != nil {
