@@ -29,8 +29,7 @@ func (s *server) heard(conn int, err error) {
 	case errors.Is(err, mcp.ErrSessionLost):
 		// One new session for all who wait; what they read is read again.
 		s.drop(false)
-		s.forgetSession()
-		s.dial()
+		s.renew(err)
 		return
 	case errors.Is(err, mcp.ErrAuth):
 		s.drop(false)
@@ -71,6 +70,24 @@ func (s *server) heard(conn int, err error) {
 			s.arm()
 		}
 	}
+}
+
+// renew makes a new session in place of a lost one, at once. A server that
+// forgets the new one too as soon as it was given is tried again later, as one
+// that fails (field fault T1).
+func (s *server) renew(err error) {
+	now := s.m.now()
+	s.forgetSession()
+	if now.Sub(s.since) >= steady {
+		s.attempts = 0
+	}
+	again := !s.renewed.IsZero() && now.Sub(s.renewed) < steady
+	s.renewed = now
+	if again {
+		s.again(err)
+		return
+	}
+	s.dial()
 }
 
 // ping asks a server that failed, and has nothing to poll, whether it is back.

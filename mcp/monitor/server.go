@@ -42,6 +42,7 @@ type server struct {
 	dialling  bool
 	attempts  int
 	since     time.Time // when it became ready
+	renewed   time.Time // when a lost session was last replaced
 	retry     *alarm
 	session   *journal.Session // to be taken up
 	sessionID string           // of this connection

@@ -109,8 +109,7 @@ func (s *server) dialled(conn int, c client, err error, o mcp.Options) {
 		s.connEnd()
 		switch {
 		case session != "" && errors.Is(err, mcp.ErrSessionLost):
-			s.forgetSession()
-			s.dial()
+			s.renew(err)
 		case s.era != "" && session == "" && o.Era == s.era && !unreachable(err):
 			// It is not what it was: it is looked at anew.
 			s.era = ""
@@ -215,8 +214,7 @@ func (s *server) ended(conn int, err error) {
 		s.attempts = 0
 	}
 	if errors.Is(err, mcp.ErrSessionLost) {
-		s.forgetSession()
-		s.dial()
+		s.renew(err)
 		return
 	}
 	s.again(err)
