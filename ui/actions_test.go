@@ -544,3 +544,58 @@ func TestPausePollCopyServersGoToTheMonitor(t *testing.T) {
 		wantCalls(t, mon, "pause true", "pause false", "poll ci/"+migrateID, "connect lab", "disconnect lab", "loglevel lab debug", "roots lab [/srv]")
 	})
 }
+
+// SEP-1686's future fields: children are shown under their parent, and one that
+// the server requires is started under the id that it gives.
+func TestChildTheServerRequiresIsStartedUnderItsID(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		mon := fleet()
+		mon.Change(func(b *board.Board) {
+			b.Change(key("ci", buildID), day, func(t *taskmodel.Task) {
+				t.Children = []taskmodel.Child{{ID: testsID}, {ID: "child-of-ours", Required: true}}
+			})
+		})
+		term := run(t, mon, 120, 40, nil)
+		term.Press("j", "j", "enter")
+		term.See("children", "✗ failed", "child-of-ours", "ours to start; n starts it")
+		term.Press("n").Type("run_te").Press("enter")
+		term.See("under the id child-of")
+		term.Press("ctrl+s")
+		wantCalls(t, mon, "start ci/run_tests {} ttl=0s plain=false id=child-of-ours")
+	})
+}
+
+func TestMouseIsOffUntilAsked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		term := run(t, fleet(), 100, 30, nil)
+		click := func(y int) { term.Send(tea.MouseClickMsg{X: 20, Y: y, Button: tea.MouseLeft}) }
+		click(6)
+		if !strings.Contains(term.Row("▌"), "migrate_schema") {
+			t.Error("a click counts although the mouse is off")
+		}
+		term.Press("m")
+		term.See("Mouse on")
+		click(6)
+		if !strings.Contains(term.Row("▌"), "build") {
+			t.Errorf("the click selected %q", term.Row("▌"))
+		}
+		click(6)
+		term.See("Overview")
+	})
+}
+
+func TestMarksAndRanges(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		term := run(t, fleet(), 100, 30, nil)
+		term.Press("space", "j", "j", "v")
+		term.See("• 4 marked")
+		term.Press("u")
+		term.Miss("marked")
+		term.Press("*")
+		term.See("• 7 marked")
+		term.Press("esc")
+		term.Miss("marked")
+		term.Press("/").Type("server:ci").Press("enter", "*")
+		term.See("• 4 marked")
+	})
+}

@@ -27,7 +27,10 @@ import (
 // saveLine asks for the name of a file; what is proposed is made safe first,
 // since it may come from a server.
 func (m *model) saveLine(a act.Save) act.Line {
-	name := blocks.SafeName(a.Name)
+	name := strings.Trim(blocks.SafeName(a.Name), ". ")
+	if name == "" {
+		name = "saved"
+	}
 	return act.Line{Title: "Save " + a.What + " as", Text: filepath.Join(m.opt.SaveDir, name), Done: func(path string) act.Action {
 		if path = strings.TrimSpace(path); path == "" {
 			return nil

@@ -353,6 +353,9 @@ func (m *model) global(k tea.KeyPressMsg, top kit.Screen) (tea.Cmd, bool) {
 		if s, ok := top.(interface{ Server() string }); ok {
 			a.Server = s.Server()
 		}
+		if d, ok := top.(*detail.Detail); ok {
+			a.Server, a.TaskID = d.Wanted(&m.env)
+		}
 		return m.do(a), true
 	case is(keys.Add):
 		a := ""

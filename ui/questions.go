@@ -110,7 +110,8 @@ func (m *model) openStart(a act.OpenStart) tea.Cmd {
 		recent = append(recent, start.Call{Server: r.Server, Tool: r.Tool, Args: r.Args, TTL: r.TTL, Plain: r.Plain})
 	}
 	s := start.New(a.Server, recent)
-	if a.Tool != "" && !s.Choose(&m.env, a.Server, a.Tool, a.Args, a.TaskID) {
+	s.Under(a.TaskID)
+	if a.Tool != "" && !s.Choose(&m.env, a.Server, a.Tool, a.Args) {
 		m.say(fmt.Sprintf("%s has no tool called %q that is known here.", safe.Line(a.Server), safe.Line(a.Tool)), true)
 	}
 	m.push(s)

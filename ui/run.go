@@ -3,6 +3,8 @@ package ui
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -36,15 +38,25 @@ func Run(ctx context.Context, mon Monitor, o Options) error {
 	if o.Started != nil {
 		o.Started(p.Send)
 	}
-	forwarded := make(chan struct{})
+	forwarded := make(chan error, 1)
 	go func() {
-		defer close(forwarded)
+		// A panic here must not leave the terminal as the screens had it.
+		defer func() {
+			if r := recover(); r != nil {
+				forwarded <- fmt.Errorf("the screens stopped: %v\n%s", r, debug.Stack())
+				p.Kill()
+				return
+			}
+			forwarded <- nil
+		}()
 		forward(ctx, mon, p.Send)
 	}()
 	_, err = p.Run()
 	stopped := ctx.Err() != nil
 	cancel()
-	<-forwarded
+	if bad := <-forwarded; bad != nil {
+		return bad
+	}
 	if errors.Is(err, tea.ErrInterrupted) || stopped && errors.Is(err, tea.ErrProgramKilled) {
 		return nil
 	}

@@ -75,6 +75,23 @@ func (d *Detail) Show(k taskmodel.Key) {
 // Key is the task shown.
 func (d *Detail) Key() taskmodel.Key { return d.key }
 
+// Wanted is the child that the task's server wants started by us under an id
+// of its own, when there is one that is not there yet.
+func (d *Detail) Wanted(e *kit.Env) (server, id string) {
+	t, ok := e.Board.Task(d.key)
+	if !ok {
+		return "", ""
+	}
+	for _, c := range t.Children {
+		if c.Required {
+			if _, there := e.Board.Task(taskmodel.Key{Server: t.Server, ID: c.ID, Role: t.Role}); !there {
+				return t.Server, c.ID
+			}
+		}
+	}
+	return "", ""
+}
+
 // Focus gives or takes the keys.
 func (d *Detail) Focus(on bool) { d.focus = on || !d.beside }
 

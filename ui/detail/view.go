@@ -450,22 +450,49 @@ func (d *Detail) facts(e *kit.Env, t *taskmodel.Task) block {
 	}
 	add("whose", whose(t), th.Text)
 	add("parent", safe.Line(t.ParentID), th.Text)
-	for i, c := range t.Children {
-		name := "children"
-		if i > 0 {
-			name = ""
-		}
-		text := safe.Line(c.ID)
-		if c.Required {
-			text += "  (to be started by us under this id)"
-		}
-		b.lines = append(b.lines, []kit.Span{{Style: th.Dim, Text: safe.PadRight(name, 14)}, {Style: th.Text, Text: text}})
-	}
+	d.children(e, t, &b)
 	add("to the model", safe.Line(t.ModelNote), th.Text)
 	for _, s := range t.Lenient {
 		add("read so", safe.Line(s), th.Warn)
 	}
 	return b
+}
+
+// children are the tasks under this one: those that the server names, and
+// those that name this one as their parent.
+func (d *Detail) children(e *kit.Env, t *taskmodel.Task, b *block) {
+	th := e.Theme
+	label := "children"
+	row := func(spans ...kit.Span) {
+		b.lines = append(b.lines, append([]kit.Span{{Style: th.Dim, Text: safe.PadRight(label, 14)}}, spans...))
+		label = ""
+	}
+	seen := map[string]bool{}
+	one := func(id string, required bool) {
+		if seen[id] {
+			return
+		}
+		seen[id] = true
+		if c, ok := e.Board.Task(taskmodel.Key{Server: t.Server, ID: id, Role: t.Role}); ok {
+			g, word, st := th.OfStatus(c.Status)
+			row(kit.Span{Style: st, Text: safe.PadRight(g+" "+word, 15)}, kit.Span{Style: th.Text, Text: safe.Line(c.Tool) + " "}, kit.Span{Style: th.Dim, Text: kit.ShortID(id)})
+			return
+		}
+		row(kit.Span{Style: th.Text, Text: safe.Line(id)})
+		if required {
+			b.lines = append(b.lines, []kit.Span{{Text: safe.PadRight("", 14)}, {Style: th.Warn, Text: "ours to start; "}, {Style: th.Key, Text: e.Keys.Start.Label()}, {Style: th.Dim, Text: " starts it"}})
+		}
+	}
+	for _, c := range t.Children {
+		one(c.ID, c.Required)
+	}
+	for i, k := range e.Board.Children(t.Key) {
+		if i == 50 {
+			row(kit.Span{Style: th.Dim, Text: "and more"})
+			break
+		}
+		one(k.ID, false)
+	}
 }
 
 func whose(t *taskmodel.Task) string {

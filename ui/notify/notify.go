@@ -44,6 +44,7 @@ type Teller struct {
 	filter *board.Filter
 	asked  map[taskmodel.QuestionID]bool
 	ended  map[taskmodel.Key]bool
+	belled time.Time
 	waits  map[taskmodel.Key]bool // told that it needs input, before its question came
 }
 
@@ -141,6 +142,12 @@ func (t *Teller) Tell(events []taskmodel.Event, v *board.Version, now time.Time,
 			note("mcptasks: "+safe.Line(word), name+": "+safe.Line(task.StatusMessage))
 			hook(ev.Task, ev.Kind)
 		}
+	}
+	// Many at once, as at the start, are one ring.
+	if out.Bell && now.Sub(t.belled) < time.Second {
+		out.Bell = false
+	} else if out.Bell {
+		t.belled = now
 	}
 	return out
 }

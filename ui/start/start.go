@@ -53,6 +53,9 @@ func New(server string, recent []Call) *Start {
 	return &Start{server: server, recent: recent, tools: map[string][]taskmodel.Tool{}, asked: map[string]bool{}}
 }
 
+// Under makes the task be started under an id that its server requires.
+func (s *Start) Under(taskID string) { s.taskID = taskID }
+
 // ToolsMsg brings a server's tools.
 type ToolsMsg struct {
 	Server string
@@ -67,10 +70,9 @@ type editedMsg struct {
 
 // Choose opens the form of a tool at once, filled with args; it reports whether
 // the tool is known.
-func (s *Start) Choose(e *kit.Env, server, tool string, args json.RawMessage, taskID string) bool {
+func (s *Start) Choose(e *kit.Env, server, tool string, args json.RawMessage) bool {
 	for _, t := range s.all(e) {
 		if t.Server == server && t.Name == tool {
-			s.taskID = taskID
 			s.open(t, args)
 			return true
 		}
@@ -254,7 +256,7 @@ func (s *Start) updateForm(e *kit.Env, m tea.Msg) act.Action {
 	ev := s.form.Update(e.Keys, m)
 	switch ev.Kind {
 	case formview.Aside:
-		s.form, s.tool, s.taskID = nil, nil, ""
+		s.form, s.tool = nil, nil
 	case formview.Send:
 		if e.Readonly {
 			return act.Notice{Text: "This session is read-only: it starts nothing.", Error: true}
@@ -320,7 +322,10 @@ func (s *Start) Status(e *kit.Env, w int) (left, right string) {
 	th := e.Theme
 	if s.form == nil {
 		n := len(s.rows(e))
-		return th.Dim.Render(kit.Count(n, "tool")), ""
+		if s.taskID != "" {
+			right = th.Dim.Render("for the task that the server wants started as " + kit.ShortID(s.taskID))
+		}
+		return th.Dim.Render(kit.Count(n, "tool")), right
 	}
 	how := "as a task"
 	switch {
