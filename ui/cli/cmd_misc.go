@@ -2,10 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 
 	"mcptasks/taskmodel"
 	"mcptasks/ui/safe"
@@ -180,6 +185,30 @@ func (r *run) keysCmd() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprint(r.env.Stdout, r.deps.Keys())
 			return err
+		},
+	}
+}
+
+// generateCmd writes the man pages and completions that a release carries.
+func (r *run) generateCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "generate DIR", Hidden: true, Short: "Write man pages and completions into a folder", Args: args(1, 1, "generate DIR"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			man, comp := filepath.Join(a[0], "man"), filepath.Join(a[0], "completions")
+			for _, dir := range []string{man, comp} {
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					return err
+				}
+			}
+			return errors.Join(
+				doc.GenManTree(root, &doc.GenManHeader{Title: "MCPTASKS", Section: "1", Source: "mcptasks", Date: &time.Time{}}, man),
+				root.GenBashCompletionFileV2(filepath.Join(comp, "mcptasks.bash"), true),
+				root.GenZshCompletionFile(filepath.Join(comp, "_mcptasks")),
+				root.GenFishCompletionFile(filepath.Join(comp, "mcptasks.fish"), true),
+				root.GenPowerShellCompletionFileWithDesc(filepath.Join(comp, "mcptasks.ps1")),
+			)
 		},
 	}
 }

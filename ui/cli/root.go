@@ -82,7 +82,7 @@ func (r *run) root() *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("on-input", cobra.FixedCompletions([]string{"ask", "exit", "decline", "cancel", "accept="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	root.AddCommand(r.demoCmd(), r.demoServerCmd(), r.serversCmd(), r.toolsCmd(), r.startCmd(), r.lsCmd(), r.getCmd(), r.waitCmd(),
 		r.resultCmd(), r.cancelCmd(), r.answerCmd(), r.watchCmd(), r.addCmd(), r.forgetCmd(), r.historyCmd(), r.tapCmd(), r.loginCmd(), r.logoutCmd(),
-		r.configCmd(), r.completionCmd(), r.versionCmd(), r.keysCmd())
+		r.configCmd(), r.completionCmd(), r.versionCmd(), r.keysCmd(), r.generateCmd())
 	return root
 }
 
