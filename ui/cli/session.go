@@ -189,6 +189,11 @@ func (s *session) resolve(ctx context.Context, arg string) (taskmodel.Key, error
 		return k, err
 	}
 	sv, err := s.need(ctx, server)
+	// What is remembered is on the board once the server has been tried, also
+	// when that failed.
+	if k, done, lerr := s.lookup(k, arg); done {
+		return k, lerr
+	}
 	if err != nil {
 		return k, err
 	}
