@@ -48,7 +48,9 @@ var scenes = []scene{
 	{name: "servers", w: 120, h: 36, act: press("s")},
 	{name: "inbox", w: 100, h: 20, act: press("i")},
 	{name: "start", w: 110, h: 28, act: press("n")},
-	{name: "wire", w: 140, h: 30, act: press("w")},
+	{name: "wire", w: 140, h: 30, act: func(t *screentest.Terminal) {
+		t.Press("w", "/").Type("id:efae3c95").Press("enter")
+	}},
 	{name: "filter", w: 110, h: 26, act: func(t *screentest.Terminal) { t.Press("/").Type("server:ci status:") }},
 	{name: "help", w: 140, h: 42, act: press("?")},
 }

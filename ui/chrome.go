@@ -10,6 +10,7 @@ import (
 
 	"mcptasks/keymap"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/board"
 	"mcptasks/ui/dialog"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/safe"
@@ -33,6 +34,11 @@ func (m *model) View() tea.View {
 	v.ReportFocus = true
 	if m.mouse {
 		v.MouseMode = tea.MouseModeCellMotion
+	}
+	if m.quit {
+		// What the terminal was told last stays with it: nothing is at work here.
+		m.teller.View(&v, board.Empty())
+		return v
 	}
 	m.teller.View(&v, m.env.Board)
 	return v

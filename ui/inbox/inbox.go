@@ -5,8 +5,10 @@
 package inbox
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -46,6 +48,12 @@ func (x *Inbox) Server() string { return x.sel.Server }
 
 func (x *Inbox) questions(e *kit.Env) []taskmodel.Question {
 	all := e.Board.Questions()
+	// Within a second the order of arrival says nothing; by server and task it
+	// is the same each time.
+	slices.SortStableFunc(all, func(a, b taskmodel.Question) int {
+		return cmp.Or(cmp.Compare(tier(a), tier(b)), a.AskedAt.Truncate(time.Second).Compare(b.AskedAt.Truncate(time.Second)),
+			cmp.Compare(a.ID.Server, b.ID.Server), cmp.Compare(a.Task.ID, b.Task.ID))
+	})
 	if x.filter != "" {
 		words := strings.Fields(strings.ToLower(x.filter))
 		all = slices.DeleteFunc(all, func(q taskmodel.Question) bool {
@@ -65,6 +73,13 @@ func (x *Inbox) questions(e *kit.Env) []taskmodel.Question {
 		x.sel = all[x.table.Cursor].ID
 	}
 	return all
+}
+
+func tier(q taskmodel.Question) int {
+	if q.State.Open() || q.State == taskmodel.QuestionSending {
+		return 0
+	}
+	return 1
 }
 
 // Update implements kit.Screen.

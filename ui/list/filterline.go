@@ -7,6 +7,7 @@ import (
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
 
+	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 	"mcptasks/ui/act"
 	"mcptasks/ui/kit"
@@ -22,12 +23,13 @@ type filterLine struct {
 	suggest []string
 	pick    int // of suggest, while tab walks through it; -1: not yet
 	history kit.History
+	origin  taskmodel.Key // what was selected when the typing began
 }
 
-func (f *filterLine) begin() {
+func (f *filterLine) begin(sel taskmodel.Key) {
 	f.typing, f.before, f.err, f.pick = true, f.text, "", -1
 	f.edit.Set(f.text)
-	f.suggest = nil
+	f.suggest, f.origin = nil, sel
 }
 
 // SetFilter puts a filter in force; one that does not parse changes nothing
@@ -92,8 +94,15 @@ func (l *List) typed(e *kit.Env) act.Action {
 	f.suggest = board.CompleteFilter(text, utf8.RuneCountInString(f.edit.Before()), e.Board)
 	if strings.TrimSpace(text) != "" {
 		if _, err := board.ParseFilter(text); err != nil {
+			// What stands before the term being typed counts already.
+			var a act.Action
+			if i := strings.LastIndexByte(text, ' '); i > 0 {
+				if _, err := board.ParseFilter(text[:i]); err == nil {
+					a = l.SetFilter(e, text[:i])
+				}
+			}
 			f.err = err.Error()
-			return nil
+			return a
 		}
 	}
 	return l.SetFilter(e, text)

@@ -112,6 +112,9 @@ func (l *List) settle() {
 		l.table.Wheel(0, n)
 		return
 	}
+	if l.filter.typing && l.view.Index(l.filter.origin) >= 0 {
+		l.sel, l.heading = l.filter.origin, ""
+	}
 	if l.heading != "" {
 		if i := l.view.IndexHeading(l.heading); i >= 0 {
 			l.table.Follow(i, n)
@@ -250,7 +253,7 @@ func (l *List) key(e *kit.Env, m tea.KeyPressMsg) act.Action {
 	case key.Matches(m, k.Back.Binding):
 		return l.back(e)
 	case key.Matches(m, k.Filter.Binding):
-		l.filter.begin()
+		l.filter.begin(l.sel)
 	case key.Matches(m, k.Mark.Binding):
 		l.mark(sel, ok)
 		l.table.Cursor = min(l.table.Cursor+1, n-1)

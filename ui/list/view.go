@@ -104,7 +104,11 @@ func (l *List) Status(e *kit.Env, w int) (left, right string) {
 	if f.typing {
 		right = th.Dim.Render(count)
 		if f.err != "" {
-			right = th.Error.Render(safe.Truncate(safe.Line(f.err), max(w/2, 10), safe.Ellipsis))
+			st := th.Error
+			if len(f.suggest) > 0 {
+				st = th.Dim // it is on its way
+			}
+			right = st.Render(safe.Truncate(safe.Line(f.err), max(w/2, 10), safe.Ellipsis))
 		} else if l.busy {
 			right = th.Dim.Render("…")
 		}

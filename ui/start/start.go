@@ -304,7 +304,9 @@ func (s *Start) Keys(e *kit.Env) []keymap.Binding {
 	if s.form == nil {
 		open := k.Accept
 		open.Short = "choose"
-		return []keymap.Binding{open, k.Leave, k.HistoryUp, k.HistoryDown}
+		up, down := k.HistoryUp, k.HistoryDown
+		up.Short, down.Short = "up", "down"
+		return []keymap.Binding{open, up, down, k.Leave}
 	}
 	send := k.FormSend
 	send.Short = "start"
