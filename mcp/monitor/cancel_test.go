@@ -53,10 +53,12 @@ func TestS10_TooLateToCancel(t *testing.T) {
 		if _, err := r.m.Add(t.Context(), "ci", "x"); err != nil {
 			t.Fatal(err)
 		}
-		f.cancel = func(_ context.Context, id string) (*taskmodel.Snapshot, error) {
-			f.put(id, taskmodel.Completed) // between the look and the cancel
-			return nil, fmt.Errorf("ci: %w", errors.Join(mcp.ErrTerminal, &taskmodel.RPCError{Code: -32602, Message: "already in terminal status 'completed'"}))
-		}
+		f.hook(func() {
+			f.cancel = func(_ context.Context, id string) (*taskmodel.Snapshot, error) {
+				f.put(id, taskmodel.Completed) // between the look and the cancel
+				return nil, fmt.Errorf("ci: %w", errors.Join(mcp.ErrTerminal, &taskmodel.RPCError{Code: -32602, Message: "already in terminal status 'completed'"}))
+			}
+		})
 		f.forgetCalls()
 		err := r.m.Cancel(t.Context(), key("ci", "x"))
 		if !errors.Is(err, mcp.ErrTerminal) || !strings.Contains(err.Error(), "too late to cancel") {

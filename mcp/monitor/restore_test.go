@@ -58,7 +58,7 @@ func TestRestoreAndResumeTheSession(t *testing.T) {
 
 		f.put("t2", taskmodel.Failed) // while nobody looked
 		j = openJournal(t, dir, "mcptasks")
-		f.latency = 3 * time.Second
+		f.hook(func() { f.latency = 3 * time.Second })
 		r = run(t, with(j), []string{"ci"}, f)
 		r.sleep(100 * time.Millisecond)
 		if n := r.board().Len(); n != 3 {
@@ -292,11 +292,13 @@ func TestTwoProcesses(t *testing.T) {
 					t.Errorf("Tools: %v %v", tools, err)
 				}
 				// What the holder hears shows within two seconds.
+				f.hook(func() {
+					f.result = func(ctx context.Context, _ string) (taskmodel.Outcome, error) {
+						<-ctx.Done()
+						return taskmodel.Outcome{}, ctx.Err()
+					}
+				})
 				f.put("t1", taskmodel.InputRequired)
-				f.result = func(ctx context.Context, _ string) (taskmodel.Outcome, error) {
-					<-ctx.Done()
-					return taskmodel.Outcome{}, ctx.Err()
-				}
 				a.sleep(1100 * time.Millisecond)
 				f.last().h.Asked(question("q", "t1"))
 				b.sleep(2 * time.Second)

@@ -26,7 +26,6 @@ type watch struct {
 	sweep    int  // the last listing that had it
 	wantedBy int  // the listing that was begun for it
 	asks     int  // tasks/result opened in a row without a result
-	wants    []chan error
 }
 
 type watchHeap []*watch
