@@ -42,6 +42,14 @@ var scenes = []scene{
 		t.Press("/").Type("tool:build has:progress status:working").Press("enter", "enter")
 	}},
 	{name: "form", w: 100, h: 30, act: press("a")},
+	{name: "form-80x24", w: 80, h: 24, act: press("a")},
+	{name: "form-160x50", w: 160, h: 50, act: press("a")},
+	{name: "url", w: 100, h: 28, act: func(t *screentest.Terminal) {
+		t.Press("/").Type("tool:sign_artifact server:ci").Press("enter", "a")
+	}},
+	{name: "sampling", w: 100, h: 32, act: func(t *screentest.Terminal) {
+		t.Press("/").Type("tool:write_release_notes server:deploy").Press("enter", "a")
+	}},
 	{name: "result", w: 110, h: 34, act: func(t *screentest.Terminal) {
 		t.Press("/").Type("status:failed tool:run_tests").Press("enter", "r").Pass(2 * time.Second)
 	}},

@@ -35,7 +35,7 @@ func (a *Ask) ID() taskmodel.QuestionID { return a.q.ID }
 func (a *Ask) Question() taskmodel.Question { return a.q }
 
 // Context implements kit.Screen.
-func (a *Ask) Context() keymap.Context { return keymap.Form }
+func (a *Ask) Context() keymap.Context { return a.model.Context() }
 
 // Typing implements kit.Typer: all keys are the form's.
 func (a *Ask) Typing() bool { return true }
