@@ -173,10 +173,11 @@ func (m *model) forgetAll(tasks []taskmodel.Key, there bool) tea.Cmd {
 	if len(tasks) == 1 {
 		what = "Forgot " + m.name(tasks[0]) + "."
 	}
+	v := m.env.Board
 	return m.bulk(tasks, what, func(ctx context.Context, k taskmodel.Key) error {
 		del := there
 		if del {
-			s, ok := m.env.Board.Server(k.Server)
+			s, ok := v.Server(k.Server)
 			del = ok && s.Can.Delete
 		}
 		return m.mon.Forget(ctx, k, del)

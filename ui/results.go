@@ -5,6 +5,7 @@ import (
 
 	"mcptasks/taskmodel"
 	"mcptasks/ui/result"
+	"mcptasks/ui/resultview"
 	"mcptasks/ui/safe"
 )
 
@@ -39,7 +40,7 @@ func (m *model) openResult(k taskmodel.Key) tea.Cmd {
 }
 
 func (m *model) showOutcome(k taskmodel.Key, title string, o taskmodel.Outcome) tea.Cmd {
-	m.push(result.New(k, title, m.opt.SaveDir, o))
+	m.push(result.New(k, title, m.opt.SaveDir, o, resultview.Options{NoImages: m.th.Name == "mono"}))
 	return nil
 }
 

@@ -27,10 +27,10 @@ type stampOf struct {
 	kept bool
 }
 
-func (r *resultPane) set(o taskmodel.Outcome) {
+func (r *resultPane) set(e *kit.Env, o taskmodel.Outcome) {
 	of := stampOf{o.FetchedAt, len(o.Result), o.Err, o.KeptHere}
 	if r.view == nil || of != r.of {
-		r.view, r.of = resultview.New(o, resultview.Options{}), of
+		r.view, r.of = resultview.New(o, resultview.Options{NoImages: e.Theme.Name == "mono"}), of
 	}
 }
 
@@ -61,7 +61,7 @@ func (r *resultPane) Status() (left, right string) {
 func (r *resultPane) View(e *kit.Env, t *taskmodel.Task, w, h int) string {
 	o := t.Outcome
 	if o.Result != nil || o.Err != nil {
-		r.set(o)
+		r.set(e, o)
 		return r.view.View(e.Theme, w, h)
 	}
 	r.view = nil

@@ -31,8 +31,8 @@ type Result struct {
 }
 
 // New makes the screen of an outcome; task is zero for a call without one.
-func New(task taskmodel.Key, title, dir string, o taskmodel.Outcome) *Result {
-	return &Result{task: task, title: title, dir: dir, out: o, view: resultview.New(o, resultview.Options{})}
+func New(task taskmodel.Key, title, dir string, o taskmodel.Outcome, opt resultview.Options) *Result {
+	return &Result{task: task, title: title, dir: dir, out: o, view: resultview.New(o, opt)}
 }
 
 // Context implements kit.Screen.
