@@ -65,7 +65,8 @@ func (m *model) save(a saveTo) tea.Cmd {
 
 func (m *model) askOver(a saveTo) {
 	a.over = true
-	m.dialogs.Push(dialog.Confirm{Ask: act.Ask{Title: a.path + " is there already.", Yes: a, Label: "write over it", NoLabel: "leave it"}})
+	// No key asked for this box: whoever types on must not agree to it.
+	m.dialogs.PushAlone(dialog.Confirm{Ask: act.Ask{Title: a.path + " is there already.", Yes: a, Label: "write over it", NoLabel: "leave it"}}, m.now)
 }
 
 func expand(path string) string {
