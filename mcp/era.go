@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 
 	"mcptasks/mcp/jsonrpc"
 	"mcptasks/taskmodel"
@@ -112,12 +115,24 @@ func (h *handshake) open(ctx context.Context, era string) (*session, error) {
 	}
 	s := newSession(h.o, conn, kind)
 	s.setInfo(func(i *Info) { i.Era, i.Transport, i.Generation = era, kind, taskmodel.GenNone })
-	s.peer = jsonrpc.NewPeer(conn, &inbound{c: h.c, s: s}, jsonrpc.PeerOptions{Log: h.o.Log, Traffic: s.traffic})
+	s.peer = jsonrpc.NewPeer(conn, &inbound{c: h.c, s: s}, jsonrpc.PeerOptions{Log: h.o.Log, Traffic: s.traffic, IDs: freshIDs(h.o)})
 	if err := s.peer.Start(ctx); err != nil {
 		h.close(s)
 		return nil, s.wrap("connecting", err)
 	}
 	return s, nil
+}
+
+// freshIDs makes the ids of a session that is taken up again: they must be none
+// that its earlier connections used (2025-11-25 basic, "Requests"), some of
+// which may still be unanswered. nil where the session is new.
+func freshIDs(o Options) func() jsonrpc.ID {
+	if o.Session == "" {
+		return nil
+	}
+	prefix := uuid.NewString()[:8]
+	var last atomic.Int64
+	return func() jsonrpc.ID { return jsonrpc.StringID(fmt.Sprintf("%s-%d", prefix, last.Add(1))) }
 }
 
 // orClose closes the session when there is an error.
