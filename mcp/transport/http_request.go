@@ -214,14 +214,19 @@ func (c *httpConn) statusError(res *http.Response) *StatusError {
 const acceptBoth = "application/json, text/event-stream"
 
 // tell sends a notification or a response (2025-11-25 basic/transports, Sending
-// Messages 4): any 2xx will do.
+// Messages 4): any 2xx will do, but for a page, which is what a proxy or a login
+// gives in the server's place.
 func (c *httpConn) tell(ctx context.Context, m jsonrpc.Outgoing) error {
 	res, err := c.do(ctx, request{method: http.MethodPost, accept: acceptBoth, msg: &m})
 	if err != nil {
 		c.noteStatus(err)
 		return err
 	}
+	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	finish(res.Body)
+	if mediaType == "text/html" {
+		return errors.New("the server answered with a page (text/html) and has not taken the message; is this the URL of an MCP server?")
+	}
 	return nil
 }
 

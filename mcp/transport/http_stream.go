@@ -69,7 +69,12 @@ func (s *stream) events(ctx context.Context, body io.ReadCloser) error {
 			}
 			var st *StatusError
 			var pause time.Duration
-			if errors.Is(err, errNoStream) || errors.As(err, &st) && !transient(st.Status) {
+			if errors.As(err, &st) && st.Status == http.StatusBadRequest {
+				// It is about the stream, whatever the words: a session that is
+				// lost shows at the next request.
+				return fmt.Errorf("the stream broke before the answer and cannot be resumed: %v", err)
+			}
+			if errors.Is(err, errNoStream) || st != nil && !transient(st.Status) {
 				return fmt.Errorf("the stream broke before the answer and cannot be resumed: %w", err)
 			} else if st != nil {
 				pause = st.RetryAfter
