@@ -97,6 +97,7 @@ func (c *conn) Send(ctx context.Context, m jsonrpc.Outgoing) error {
 	if c.ended() {
 		return c.Err()
 	}
+	ctx = context.WithoutCancel(ctx) // what comes late comes all the same
 	for _, a := range c.link.incoming(m.Bytes) {
 		c.perform(a, func(b []byte) {
 			out := m
