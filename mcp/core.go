@@ -319,6 +319,9 @@ func (c *core) Result(ctx context.Context, id string) (taskmodel.Outcome, error)
 		}
 		return o, nil
 	}
+	if errors.Is(context.Cause(ctx), ErrNotWanted) {
+		s.cancelRequest(req, ErrNotWanted.Error())
+	}
 	e := rpcErrorOf(err)
 	switch {
 	case e == nil:

@@ -23,6 +23,11 @@ var (
 	ErrNotNegotiated = errors.New("tasks are not negotiated here")
 	// ErrTaskRequired: the tool must be called as a task.
 	ErrTaskRequired = errors.New("this tool runs only as a task")
+	// ErrNotWanted is the cause of a context's end by which a caller gives up a
+	// request while the connection goes on: the server is told
+	// (notifications/cancelled), so that it does not put questions beside an
+	// answer that nobody waits for.
+	ErrNotWanted = errors.New("the answer is not wanted any more")
 	// ErrClosed: the connection has ended before the answer came.
 	ErrClosed = errors.New("the connection ended")
 )

@@ -17,8 +17,9 @@ const (
 	answerTimeout = time.Minute
 	resendAfter   = 5 * time.Second // a person may send again what the server took and still asks
 	askAgainMost  = time.Minute
-	maxQuestions  = 1000 // open ones of one server
-	pastQuestions = 1000 // answered and withdrawn ones of one server that are shown
+	askPatience   = 3 * time.Second // before a person's further press opens the way of a question anew
+	maxQuestions  = 1000            // open ones of one server
+	pastQuestions = 1000            // answered and withdrawn ones of one server that are shown
 )
 
 // asked takes a question, or one that was seen again.
@@ -177,6 +178,23 @@ func (s *server) openAsk(w *watch) {
 	s.openResult(w.id, false)
 }
 
+// askAgain opens the way of a task's questions anew, for a person who sees that
+// the task waits and has nothing to answer: what the server put beside the open
+// tasks/result was lost, or has been answered in vain.
+func (s *server) askAgain(w *watch) {
+	w.ours = true // the person has said so
+	f := s.results[w.id]
+	if !w.asking || f == nil {
+		s.openAsk(w)
+		return
+	}
+	if s.m.now().Sub(f.opened) < askPatience {
+		return
+	}
+	w.asks = 0
+	f.stop() // when it has ended it is opened again
+}
+
 // askEnded is told that the open tasks/result of a task has ended without its
 // result; where the task still waits, it is opened again.
 func (s *server) askEnded(id string) {
@@ -226,10 +244,19 @@ func (m *Monitor) Ask(ctx context.Context, k taskmodel.Key) error {
 		return s.look(ctx, k.ID) // questions come with the state, or on any stream
 	}
 	return m.do(ctx, func() {
-		if w := s.watches[k.ID]; w != nil {
-			w.ours = true // the person has said so
-			s.openAsk(w)
+		w := s.watches[k.ID]
+		if w == nil {
+			return
 		}
+		if t, _ := m.board.Task(k); slices.ContainsFunc(t.Inputs, func(id taskmodel.QuestionID) bool {
+			q, ok := m.board.Question(id)
+			return ok && q.State.Open()
+		}) {
+			w.ours = true
+			s.openAsk(w)
+			return
+		}
+		s.askAgain(w)
 	})
 }
 
@@ -362,7 +389,12 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 		if state = before; state != taskmodel.QuestionAnswered {
 			state = taskmodel.QuestionUnconfirmed
 		}
-		out = sentence(ErrNoQuestion, err, "%s: this question has had its answer, and takes no other; the server asks again if it wants one", s.spec.Name)
+		out = sentence(ErrNoQuestion, err, "%s: this question has had its answer, and takes no other; the server is asked to put it again if it still waits", s.spec.Name)
+		m.post(func() {
+			if w := s.watches[q.Task.ID]; w != nil && conn == s.conn && w.status == taskmodel.InputRequired && s.row.Generation == taskmodel.GenCore {
+				s.askAgain(w)
+			}
+		})
 	case errors.Is(err, mcp.ErrNoQuestion):
 		state, words = taskmodel.QuestionWithdrawn, "the server does not ask this any more"
 		out = sentence(ErrNoQuestion, err, "%s: the server does not ask this any more; nothing was sent", s.spec.Name)

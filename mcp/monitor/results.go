@@ -23,9 +23,10 @@ const (
 // A fetch is one tasks/result that is open, with those who wait for it.
 type fetch struct {
 	waiters []chan fetched
-	counted bool // one of the four
-	hung    bool // given up: the task has ended and it was not answered
-	stop    context.CancelFunc
+	counted bool   // one of the four
+	hung    bool   // given up: the task has ended and it was not answered
+	stop    func() // gives it up; the server is told
+	opened  time.Time
 	tries   int
 }
 
@@ -83,10 +84,10 @@ func (s *server) openResult(id string, counted bool) *fetch {
 		s.fetches++
 	}
 	c, conn := s.client, s.conn
-	ctx, stop := context.WithCancel(s.connCtx)
-	f.stop = stop
+	ctx, stop := context.WithCancelCause(s.connCtx)
+	f.stop, f.opened = func() { stop(mcp.ErrNotWanted) }, m.now()
 	m.spawn(func() {
-		defer stop()
+		defer stop(nil)
 		if counted {
 			var end context.CancelFunc
 			ctx, end = context.WithTimeout(ctx, fetchAttempts)
