@@ -14,6 +14,7 @@ import (
 const (
 	cancelConfirm = 30 * time.Second // without an end so long after: "not confirmed"
 	cancelTimeout = time.Minute
+	cancelLook    = 10 * time.Second // for the look before it
 	notConfirmed  = "not confirmed: the server has not ended the task"
 )
 
@@ -96,15 +97,18 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 // sendCancel keeps the task's last state, then asks for its end.
 func (s *server) sendCancel(k taskmodel.Key) error {
 	m := s.m
-	ctx, stop := context.WithTimeout(m.ctx, cancelTimeout)
-	defer stop()
-	c, conn, err := s.ready(ctx)
+	ctx := m.ctx
+	rctx, stop := context.WithTimeout(ctx, cancelTimeout)
+	c, conn, err := s.ready(rctx)
+	stop()
 	if err != nil {
 		_ = m.do(ctx, func() { s.cancelRefused(k, "not sent: "+err.Error()) })
 		return err
 	}
 	asked := m.now()
-	snap, err := c.Tasks().Get(ctx, k.ID)
+	lctx, stop := context.WithTimeout(ctx, cancelLook)
+	snap, err := c.Tasks().Get(lctx, k.ID)
+	stop()
 	heard := m.now()
 	ended := taskmodel.Status("")
 	gone := false
@@ -155,7 +159,9 @@ func (s *server) sendCancel(k taskmodel.Key) error {
 		}
 	}
 	asked = m.now()
-	after, err := c.Tasks().Cancel(ctx, k.ID)
+	sctx, stop := context.WithTimeout(ctx, cancelTimeout)
+	after, err := c.Tasks().Cancel(sctx, k.ID)
+	stop()
 	heard = m.now()
 	var out error
 	derr := m.do(ctx, func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"mcptasks/mcp"
@@ -149,9 +150,18 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 	case err == nil && t.Status == taskmodel.Cancelled && out.Err != nil:
 		reply(out, nil)
 		return
+	case err == nil && t.Status == taskmodel.Completed && out.Err != nil:
+		// A task that has completed has a result: this is an error of the
+		// request, and is not kept as what the task came to.
+		reply(out, nil)
+		if f.counted {
+			s.fetchLater(id, fmt.Sprintf("the server answered with error %d: %s", out.Err.Code, out.Err.Message))
+		}
+		return
 	case err == nil:
 		delete(s.refetch, id)
 		s.putOutcome(k, out)
+		s.resultNote(k, "")
 		reply(out, nil)
 		return
 	}
@@ -161,24 +171,39 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 		return
 	}
 	if f.counted && !errors.Is(err, mcp.ErrNotFound) && !errors.Is(err, mcp.ErrUnsupported) && !isRPC(err) {
-		if s.refetch[id]++; s.refetch[id] <= fetchAgainMost {
-			s.fetchLater(id)
-		} else {
-			delete(s.refetch, id)
-		}
+		s.fetchLater(id, err.Error())
 		return
 	}
 	if f.counted && errors.Is(err, mcp.ErrNotFound) {
-		m.board.Change(k, m.now(), func(t *taskmodel.Task) {
-			t.Note = "the result could not be fetched: the server does not know the task any more"
-		})
-		m.touch()
+		s.resultNote(k, "the server does not know the task any more")
 	}
 }
 
-// fetchLater tries a fetch again that the connection interrupted.
-func (s *server) fetchLater(id string) {
+const noResult = "the result could not be fetched: "
+
+// resultNote says at an ended task why its result is not here; "" that it is.
+func (s *server) resultNote(k taskmodel.Key, why string) {
+	t, ok := s.m.board.Task(k)
+	if !ok || !t.Terminal() || why == "" && !strings.HasPrefix(t.Note, noResult) {
+		return
+	}
+	if why != "" {
+		why = noResult + why
+	}
+	s.m.board.Change(k, s.m.now(), func(t *taskmodel.Task) { t.Note = why })
+	s.m.touch()
+}
+
+// fetchLater tries a fetch again that failed, a bounded number of times, and
+// says so.
+func (s *server) fetchLater(id, why string) {
 	m := s.m
+	if s.refetch[id]++; s.refetch[id] > fetchAgainMost {
+		delete(s.refetch, id)
+		s.resultNote(s.key(id), why)
+		return
+	}
+	s.resultNote(s.key(id), why+"; it is tried again")
 	m.alarms.at(m.now().Add(m.backoff(s.refetch[id], retryFirst, retryMost)), func() {
 		if t, ok := m.board.Task(s.key(id)); ok && t.Terminal() {
 			s.wantResult(t)
