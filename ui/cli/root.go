@@ -141,7 +141,7 @@ func (r *run) openUI(cmd *cobra.Command, args []string) error {
 		g.Command = args
 	case len(args) == 1 && strings.Contains(args[0], "://"):
 		g.Target = args[0]
-	default:
+	case len(args) > 0:
 		g.Only = args
 	}
 	if !r.env.StdinTTY || !r.env.StdoutTTY {
