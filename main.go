@@ -126,6 +126,11 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	}
 	m := monitor.New(opts)
 	o.Monitor, o.Run = m, m.Run
+	for _, s := range m.Board().Servers() { // those that are tapped, too
+		if !slices.Contains(o.Names, s.Name) {
+			o.Names = append(o.Names, s.Name)
+		}
+	}
 	o.Close = func() error {
 		var err error
 		if memory != nil {
@@ -151,15 +156,14 @@ func (w *wiring) demoServer(ctx context.Context, env cli.Env, o cli.DemoServerOp
 		In: env.Stdin, Out: env.Stdout})
 }
 
-// tap passes an agent's session through. It heeds signals itself: they are the
-// server's.
+// tap passes an agent's session through.
 func (w *wiring) tap(ctx context.Context, env cli.Env, g cli.Global, o cli.TapOptions) (int, error) {
 	log, closeLog, err := openLog(g.Log)
 	if err != nil {
 		return 0, &cli.Error{Kind: "usage", Message: err.Error()}
 	}
 	defer func() { _ = closeLog() }()
-	return setup.Tap(context.WithoutCancel(ctx), setup.TapOptions{
+	return setup.Tap(ctx, setup.TapOptions{
 		Command: o.Command, URL: o.URL, Listen: o.Listen, Public: o.Public, Passive: o.Passive || g.Readonly, Answer: o.Answer, Name: o.Name,
 		State: stateDir(g.State), Log: log, In: env.Stdin, Out: env.Stdout, Err: env.Stderr,
 		Config: func() config.Config { _ = w.load(g); return w.cfg },

@@ -30,6 +30,9 @@ type Can struct {
 	PushWhy   string
 }
 
+// SourceTap is the Source of a server that nobody configured: it is tapped.
+const SourceTap = "a tap"
+
 // A Server is what is known of one server and of the connection to it.
 type Server struct {
 	Name            string

@@ -80,7 +80,7 @@ func (s *server) viaHolder(ctx context.Context, kind string, k taskmodel.Key, pa
 			caught = true
 			continue
 		case done && errText != "":
-			return nil, fmt.Errorf("%s (by %s)", errText, holder)
+			return nil, readFailure(fmt.Sprintf("%s (by %s)", errText, holder), detail)
 		case done:
 			return detail, nil
 		}
@@ -253,7 +253,7 @@ func (s *server) carryOut(in journal.Intent) {
 		words := ""
 		var b json.RawMessage
 		if err != nil {
-			words = err.Error()
+			words, b = err.Error(), describeFailure(err)
 		} else if out != nil {
 			if b, err = json.Marshal(out); err != nil {
 				words = err.Error()

@@ -215,6 +215,8 @@ func (s *server) polled(w *watch, conn int, asked, heard time.Time, snap taskmod
 		s.observe(taskmodel.Requestor, taskmodel.Observation{Snapshot: snap, Source: taskmodel.FromGet, AskedAt: asked, HeardAt: heard})
 	case errors.Is(err, mcp.ErrNotFound):
 		s.notFound(w, err, heard)
+	case conn != s.conn, errors.Is(err, mcp.ErrClosed):
+		// The end of the connection says it, for all tasks.
 	default:
 		s.failed(w, err, heard)
 	}
@@ -319,7 +321,7 @@ func (m *Monitor) Poll(ctx context.Context, k taskmodel.Key) (taskmodel.Task, er
 	if held, herr := s.heldBy(ctx); herr != nil {
 		return t, herr
 	} else if held {
-		if _, err := s.viaHolder(ctx, "poll", k, nil); err != nil {
+		if _, err := s.viaHolder(ctx, "poll", k, nil); err != nil && !s.sessionOver(ctx, k) {
 			return t, err
 		}
 		return m.task(ctx, k)

@@ -171,7 +171,11 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 		return
 	}
 	if f.counted && !errors.Is(err, mcp.ErrNotFound) && !errors.Is(err, mcp.ErrUnsupported) && !isRPC(err) {
-		s.fetchLater(id, err.Error())
+		if conn != s.conn || errors.Is(err, mcp.ErrClosed) {
+			s.fetchLater(id, "") // the server's row says what happened
+		} else {
+			s.fetchLater(id, err.Error())
+		}
 		return
 	}
 	if f.counted && errors.Is(err, mcp.ErrNotFound) {
@@ -194,8 +198,8 @@ func (s *server) resultNote(k taskmodel.Key, why string) {
 	s.m.touch()
 }
 
-// fetchLater tries a fetch again that failed, a bounded number of times, and
-// says so.
+// fetchLater tries a fetch again that failed, a bounded number of times. The
+// task's row says why, "" leaves that to the server's.
 func (s *server) fetchLater(id, why string) {
 	m := s.m
 	if s.refetch[id]++; s.refetch[id] > fetchAgainMost {
@@ -203,7 +207,9 @@ func (s *server) fetchLater(id, why string) {
 		s.resultNote(s.key(id), why)
 		return
 	}
-	s.resultNote(s.key(id), why+"; it is tried again")
+	if why != "" {
+		s.resultNote(s.key(id), why+"; it is tried again")
+	}
 	m.alarms.at(m.now().Add(m.backoff(s.refetch[id], retryFirst, retryMost)), func() {
 		if t, ok := m.board.Task(s.key(id)); ok && t.Terminal() {
 			s.wantResult(t)

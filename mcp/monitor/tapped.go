@@ -104,7 +104,7 @@ func (m *Monitor) foundTaps(list []journal.Tap) {
 			if !t.Live && !t.Tasks || !m.o.Taps(t.Label) || m.asksItself(t.Target) && !t.Live {
 				continue // nothing to show, or a server of ours that is asked itself
 			}
-			s = newServer(m, ServerSpec{Name: m.freeName(t.Label), Target: t.Target, Source: "a tap"})
+			s = newServer(m, ServerSpec{Name: m.freeName(t.Label), Target: t.Target, Source: taskmodel.SourceTap})
 			s.tap = &tapped{taps: map[string]journal.Tap{}}
 			s.lease.holder = "the tap"
 			s.row.State, s.row.Error, s.row.Transport = taskmodel.ServerConnecting, "", t.Transport
@@ -330,4 +330,17 @@ func (s *server) catchUp(ctx context.Context) {
 	if ch, err := m.o.Journal.Changes(ctx, s.spec.Target, since); err == nil {
 		_ = m.do(ctx, func() { s.changes(ch) })
 	}
+}
+
+// sessionOver reports whether a task was heard in an agent's session that has
+// ended: what is known of it is all that there will be.
+func (s *server) sessionOver(ctx context.Context, k taskmodel.Key) bool {
+	over := false
+	_ = s.m.do(ctx, func() {
+		if s.tap != nil {
+			_, err := s.tapFor(k, "")
+			over = err != nil
+		}
+	})
+	return over
 }

@@ -68,7 +68,8 @@ func Tap(ctx context.Context, o TapOptions) (int, error) {
 	if o.URL != "" {
 		return 0, tap.HTTP(ctx, t)
 	}
-	exit, err := tap.Stdio(ctx, t)
+	// Signals are the server's on stdio: it says what comes of them.
+	exit, err := tap.Stdio(context.WithoutCancel(ctx), t)
 	if err == nil {
 		exit.Die()
 	}

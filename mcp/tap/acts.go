@@ -28,8 +28,25 @@ func (t *tap) answered(m jsonrpc.Message) {
 	if c := t.waiting[m.ID]; c != nil {
 		delete(t.waiting, m.ID)
 		t.open.Add(-1)
-		c <- m
+		c <- reply{m: m}
 	}
+}
+
+// failed tells whoever asked that no answer will come.
+func (t *tap) failed(id jsonrpc.ID, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.waiting[id]; c != nil {
+		delete(t.waiting, id)
+		t.open.Add(-1)
+		c <- reply{err: err}
+	}
+}
+
+// A reply is an answer to a request of ours, or why there is none.
+type reply struct {
+	m   jsonrpc.Message
+	err error
 }
 
 // request asks the server something in the agent's session and waits for the
@@ -40,7 +57,7 @@ func (t *tap) request(ctx context.Context, limit time.Duration, compose func(id 
 		return jsonrpc.Message{}, errPassive
 	}
 	id := t.newID()
-	answer := make(chan jsonrpc.Message, 1)
+	answer := make(chan reply, 1)
 	var m jsonrpc.Outgoing
 	var conv string
 	var err error
@@ -79,7 +96,11 @@ func (t *tap) request(ctx context.Context, limit time.Duration, compose func(id 
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	select {
-	case msg := <-answer:
+	case r := <-answer:
+		msg := r.m
+		if r.err != nil {
+			return msg, fmt.Errorf("%s: %w", t.label, r.err)
+		}
 		if msg.Error != nil {
 			return msg, fmt.Errorf("%s: the server answered with error %d: %s", t.label, msg.Error.Code, msg.Error.Message)
 		}
@@ -153,7 +174,7 @@ func (t *tap) act(ctx context.Context, s Store, in journal.Intent) (any, error) 
 	case "poll":
 		_, err := t.about(ctx, id, mcp.ActGet)
 		if err == nil {
-			t.told(ctx, id, taskmodel.EventStatus, "polled by mcptasks", map[string]any{"act": "poll", "by": "mcptasks"})
+			t.told(ctx, id, taskmodel.EventStatus, "polled", map[string]any{"act": "poll", "by": person})
 		}
 		return nil, err
 	case "cancel":
@@ -194,7 +215,7 @@ func (t *tap) cancel(ctx context.Context, id string) error {
 		return fmt.Errorf("%s: too late to cancel: the task has ended as %s", v.Key, v.Status)
 	}
 	if err := t.ask(ctx, func() {
-		t.rec.events(id, t.rec.board.Change(v.Key, t.o.Now(), func(t2 *taskmodel.Task) { t2.CancelRequested, t2.CancelNote = t.o.Now(), "" }), "mcptasks")
+		t.rec.events(id, t.rec.board.Change(v.Key, t.o.Now(), func(t2 *taskmodel.Task) { t2.CancelRequested, t2.CancelNote = t.o.Now(), "" }), person)
 	}); err != nil {
 		return err
 	}
@@ -205,7 +226,7 @@ func (t *tap) cancel(ctx context.Context, id string) error {
 				if v.CancelNote == "" {
 					v.CancelRequested, v.CancelNote = time.Time{}, "not confirmed: "+err.Error()
 				}
-			}), "mcptasks")
+			}), person)
 		})
 		return err
 	}

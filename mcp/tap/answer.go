@@ -127,7 +127,7 @@ func (a *answering) look(b []byte, c *conv, r *route) []byte {
 		}
 		a.mu.Unlock()
 		a.t.q.put(piece{from: server, whole: true, conv: c, over: r, b: text}, true)
-		line := a.settle(c.ctx, conv, call, m) // nothing else comes on this stream
+		line := a.settle(r.ctx, conv, call, m) // nothing else comes on this stream
 		a.mu.Lock()
 		return line
 	default:

@@ -35,9 +35,13 @@ type recorder struct {
 	why     string
 }
 
+// person is whose doing it is, in the history, what the tap itself sent.
+const person = "a person, through the tap"
+
 // A row is what is kept of a task beside the board.
 type row struct {
 	conv    string
+	status  taskmodel.Status // as it was last written down
 	saved   time.Time
 	changed bool
 	waiters []chan struct{}
@@ -94,10 +98,22 @@ func (r *recorder) write(id string, e *taskmodel.Event, more func(*journal.Entry
 // events writes down what happened to a task.
 func (r *recorder) events(id string, events []taskmodel.Event, own string) {
 	for _, e := range events {
+		was := taskmodel.Status("")
+		if w := r.rows[id]; w != nil {
+			was, w.status = w.status, e.Status
+		}
 		switch e.Kind {
+		case taskmodel.EventStanding:
+			r.write(id, nil, nil)
+			continue
 		case taskmodel.EventProgress:
 			r.often(id)
 			continue
+		case taskmodel.EventStatus:
+			if was == e.Status {
+				r.often(id) // other words only
+				continue
+			}
 		case taskmodel.EventResult:
 			t, _ := r.board.Task(r.t.key(id))
 			r.write(id, &e, func(entry *journal.Entry) {
@@ -167,7 +183,7 @@ func (r *recorder) hear(h mcp.Heard) {
 	now := r.t.o.Now()
 	by := ""
 	if h.Own {
-		by = "mcptasks"
+		by = person
 	}
 	switch h.Kind {
 	case mcp.HeardClient:
@@ -333,7 +349,7 @@ func (r *recorder) question(h mcp.Heard) {
 		q.State, q.SentAt, q.Draft = taskmodel.QuestionAnswered, r.t.o.Now(), nil
 		by := agent
 		if h.Own {
-			by = "mcptasks"
+			by = person
 		}
 		e.Kind, e.Message = taskmodel.EventAnswer, "answered by "+by
 		e.Detail = detail(map[string]any{"key": key, "action": h.Action, "by": by})
@@ -408,11 +424,36 @@ func (r *recorder) lost(id, why string) {
 			t.Standing, t.Note = taskmodel.Gone, "the session of "+t.Owner+" is over ("+why+"); the task's outcome is unknown"
 		}), "")
 	default:
-		r.events(id, r.board.Change(k, r.t.o.Now(), func(t *taskmodel.Task) {
-			t.Standing, t.Note = taskmodel.Stale, "nobody reads along any more ("+why+")"
-		}), "")
+		r.stale(id, "nobody reads along any more ("+why+")")
 	}
 	r.wake(id)
+}
+
+// left marks the rows of one agent whose session over HTTP has ended. The
+// server may go on with them.
+func (r *recorder) left(conv, why string) {
+	for id, w := range r.rows {
+		if w.conv == conv {
+			r.stale(id, why+": nobody asks about it any more")
+		}
+	}
+	r.t.obs.Forget(conv)
+}
+
+// unreachable marks the rows of a server that does not answer. The next word
+// from it makes them live again.
+func (r *recorder) unreachable(err error) {
+	for id := range r.rows {
+		r.stale(id, "the server cannot be reached: "+err.Error())
+	}
+}
+
+func (r *recorder) stale(id, why string) {
+	k := r.t.key(id)
+	if t, ok := r.board.Task(k); !ok || t.Terminal() || t.Standing != taskmodel.Live {
+		return
+	}
+	r.events(id, r.board.Change(k, r.t.o.Now(), func(t *taskmodel.Task) { t.Standing, t.Note = taskmodel.Stale, why }), "")
 }
 
 // state is what the journal is told of the tap. ended is when it ended, zero

@@ -104,7 +104,7 @@ type tap struct {
 	open    atomic.Int32 // requests of ours without an answer
 	broken  atomic.Bool  // the agent does not read any more
 	mu      sync.Mutex
-	waiting map[jsonrpc.ID]chan jsonrpc.Message
+	waiting map[jsonrpc.ID]chan reply
 
 	// The reader's alone.
 	obs    *mcp.Observer
@@ -124,7 +124,7 @@ func newTap(o Options) *tap {
 	t := &tap{
 		o: o, label: "tap: " + o.Name, session: fmt.Sprintf("tap:%d-%s", os.Getpid(), hex.EncodeToString(b[:4])),
 		tag: "mcptasks-tap:" + hex.EncodeToString(b[:]) + "-", q: newQueue(), stdio: o.URL == "",
-		waiting: map[jsonrpc.ID]chan jsonrpc.Message{}, read: make(chan struct{}),
+		waiting: map[jsonrpc.ID]chan reply{}, read: make(chan struct{}),
 	}
 	t.obs = mcp.NewObserver(t.label, t.session)
 	t.rec = newRecorder(t)

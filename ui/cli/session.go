@@ -121,6 +121,9 @@ func serverError(sv taskmodel.Server) error {
 	case taskmodel.ServerAuth:
 		return failf("auth", sv.Name, "%s", orElse(sv.Error, sv.Name+" wants a sign-in: mcptasks login "+sv.Name))
 	case taskmodel.ServerOff:
+		if sv.Source == taskmodel.SourceTap {
+			return nil // what is known of it is in the journal
+		}
 		if sv.HeldBy != "" {
 			return nil // its holder does what is asked for here
 		}
