@@ -1,0 +1,390 @@
+package faults
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcptasks/mcp/monitor"
+	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/board"
+)
+
+var update = flag.Bool("update", false, "write FAULTS.md anew from what the tests see")
+
+// A fault is one thing that goes wrong. Its script has {at} where the point
+// stands at which the operation is hit, {post} for that of HTTP.
+type fault struct {
+	name   string
+	script string
+	http   bool // HTTP's own
+	stuck  bool // does not end by itself: the server is started again, with its tasks
+	loses  bool // the server's tasks are gone afterwards
+	kinds  string
+}
+
+// The kinds of messages that a fault can hit: r response, n notification, q
+// question (the server's request), a answer (the client's response).
+const all = "rnqa"
+
+var faults = []fault{
+	{name: "comes 5 s late", script: "{at}* late 5s", kinds: all},
+	{name: "comes 5 min late", script: "{at}* late 5m", kinds: all},
+	{name: "never comes", script: "{at}* never", kinds: all},
+	{name: "comes twice", script: "{at}* twice", kinds: all},
+	{name: "is overtaken by the next one", script: "{at}* swap", kinds: "rnq"},
+	{name: "comes under another id", script: `{at}* id "stranger"`, kinds: "r"},
+	{name: "is an error", script: "{at}* error -32603 out of luck", kinds: "r"},
+	{name: "lacks its result", script: "{at}* unset result", kinds: "r"},
+	{name: "is broken JSON", script: "{at}* broken", kinds: "rnq"},
+	{name: "is a log line", script: "{at}* text INFO listening on :8080", kinds: "rnq"},
+	{name: "is JSON but no JSON-RPC", script: `{at}* text {"level":"info"}`, kinds: "rnq"},
+	{name: "has 20 MB", script: "{at}*2 big 20000000", kinds: "rnq"},
+	{name: "comes byte by byte", script: "{at}*9 slowly 1ms", kinds: "rnq"},
+	{name: "closes the connection", script: "{at}* close", kinds: all},
+	{name: "resets the connection", script: "{at}* reset", kinds: all},
+	{name: "half-closes the connection", script: "{at}* halfclose", stuck: true, kinds: all},
+	{name: "crashes the server, tasks lost", script: "{at} crash 3", loses: true, kinds: all},
+	{name: "hangs the server", script: "{at} hang", stuck: true, kinds: all},
+	{name: "restarts the server, tasks kept", script: "{at} restart keep", kinds: all},
+	{name: "restarts the server, tasks lost", script: "{at} restart lose", loses: true, kinds: all},
+	{name: "sets the clock an hour on", script: "{at} clock 1h", kinds: all},
+	{name: "sets the clock an hour back", script: "{at} clock -1h", kinds: all},
+	{name: "is a redirect elsewhere", script: "{post}* status 302 Location=http://elsewhere.example/mcp", http: true, kinds: all},
+	{name: "is a 400", script: "{post}* status 400 no thanks", http: true, kinds: all},
+	{name: "is a 401", script: "{post}* status 401", http: true, kinds: all},
+	{name: "is a 404", script: "{post}* status 404 gone", http: true, kinds: all},
+	{name: "is a 429 with Retry-After", script: "{post}* status 429 Retry-After=7 slow down", http: true, kinds: all},
+	{name: "is a 500", script: "{post}* status 500 <h1>oops</h1>", http: true, kinds: all},
+	{name: "is a 503 with Retry-After", script: "{post}* status 503 Retry-After=7 later", http: true, kinds: all},
+	{name: "is HTML", script: "{post}* type text/html <html>login</html>", http: true, kinds: all},
+	{name: "is empty", script: "{post}* empty", http: true, kinds: all},
+	{name: "is cut gzip", script: "{post}* gzip", http: true, kinds: "r"},
+	{name: "has headers that take 20 s", script: "{post}* slowheaders 20s", http: true, kinds: "r"},
+}
+
+// An operation is what mcptasks does when the fault strikes.
+type operation struct {
+	name string
+	what string // for the table
+	kind string // of the message that is hit
+	at   string // its point
+	post string // of HTTP
+	o    worldOptions
+	do   func(c *cell)
+}
+
+// A cell is one pair of fault and operation on one transport.
+type cell struct {
+	*world
+	f     fault
+	op    operation
+	tried bool // an answer was sent
+}
+
+func (c *cell) strike() {
+	script := strings.NewReplacer("{at}", c.op.at, "{post}", c.op.post).Replace(c.f.script)
+	if err := c.s.Add(script); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// lift takes the fault away after a while of it.
+func (c *cell) lift() {
+	for range 360 {
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		c.look(c.m.Board())
+	}
+	if len(c.s.Fired()) == 0 {
+		c.t.Errorf("the fault did not strike\n%s", c.dump())
+	}
+	c.s.Clear()
+	if c.f.stuck {
+		c.s.Restart(true)
+	}
+}
+
+// over reports whether a task has come to what it had to: an end, or gone
+// where the server has lost it.
+func (c *cell) over(v *board.Version, k taskmodel.Key) bool {
+	t, ok := v.Task(k)
+	return ok && (t.Terminal() || c.f.loses && (t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired))
+}
+
+// ends asserts how a task ended.
+func (c *cell) ends(k taskmodel.Key, want taskmodel.Status) {
+	c.t.Helper()
+	t := c.task(k)
+	if t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired {
+		return
+	}
+	if t.Status != want {
+		c.t.Errorf("the task ended as %s, want %s\n%s", t.Status, want, c.dump())
+	}
+}
+
+var operations = []operation{
+	{name: "connect", what: "`initialize`, from the start", kind: "r", at: "response:initialize", post: "post:initialize",
+		o: worldOptions{tasks: 3, quiet: true}, do: func(c *cell) {
+			c.strike()
+			c.run()
+			c.lift()
+			c.must("connected", 10*time.Minute, c.ready)
+		}},
+	{name: "list", what: "`tasks/list` from its second page on, 120 tasks", kind: "r", at: "response:tasks/list#2", post: "post:tasks/list#2",
+		o: worldOptions{tasks: 120, pageSize: 50, quiet: true}, do: func(c *cell) {
+			c.strike()
+			c.run()
+			time.Sleep(100 * time.Millisecond)
+			if n := c.m.Board().Len(); n < 50 {
+				c.t.Errorf("the first page is not shown at once: %d tasks", n)
+			}
+			c.lift()
+			c.must("the whole list", 10*time.Minute, func(v *board.Version) bool {
+				s, _ := v.Server("ci")
+				return v.Len() >= 120 && s.ListIncomplete == "" && !s.Listing
+			})
+		}},
+	{name: "poll", what: "`tasks/get` of a task that runs", kind: "r", at: "response:tasks/get", post: "post:tasks/get",
+		do: func(c *cell) {
+			c.run2()
+			k := c.start("reindex_search", `{"index":"a"}`)
+			time.Sleep(7 * time.Second)
+			c.strike()
+			c.lift()
+			c.well()
+			if t := c.task(k); t.Status != taskmodel.Working {
+				c.t.Errorf("the task is %s", t.Status)
+			}
+		}},
+	{name: "push", what: "`notifications/tasks/status` of a task that ends (HTTP's own faults: the GET stream)", kind: "n",
+		at: "notification:notifications/tasks/status", post: "get",
+		do: func(c *cell) {
+			if c.f.http {
+				c.strike() // the stream is opened with the connection
+			}
+			c.run2()
+			k := c.start("build", `{"target":"api"}`)
+			if !c.f.http {
+				c.strike()
+			}
+			c.lift()
+			c.must("the end is heard", 10*time.Minute, func(v *board.Version) bool { return c.over(v, k) })
+			c.ends(k, taskmodel.Completed)
+		}},
+	{name: "question", what: "`elicitation/create` of a task of ours", kind: "q", at: "question:elicitation/create", post: "post:tasks/result",
+		do: func(c *cell) {
+			c.run2()
+			k := c.start("deploy_release", `{"service":"api","version":"v4.12.0"}`)
+			c.strike()
+			c.lift()
+			c.answered(k)
+		}},
+	{name: "answer", what: "a person's answer to it", kind: "a", at: "answer:elicitation/create", post: "post:answer",
+		do: func(c *cell) {
+			c.run2()
+			k := c.start("deploy_release", `{"service":"api","version":"v4.12.0"}`)
+			c.must("the question", 2*time.Minute, func(v *board.Version) bool { _, ok := question(v, k); return ok })
+			c.strike()
+			q, _ := question(c.m.Board(), k)
+			c.reply(q.ID)
+			c.lift()
+			c.answered(k)
+		}},
+	{name: "cancel", what: "`tasks/cancel`", kind: "r", at: "response:tasks/cancel", post: "post:tasks/cancel",
+		do: func(c *cell) {
+			c.run2()
+			k := c.start("reindex_search", `{"index":"a"}`)
+			time.Sleep(7 * time.Second)
+			c.strike()
+			press := func() {
+				ctx, stop := c.ctx()
+				defer stop()
+				if err := c.m.Cancel(ctx, k); err != nil {
+					c.note("cancelling says: %v", err)
+				}
+			}
+			press()
+			c.lift()
+			c.must("the server", 10*time.Minute, c.ready)
+			if !c.wait(time.Minute, func(v *board.Version) bool { return c.over(v, k) }) {
+				c.note("(cancelled a second time)")
+				press()
+			}
+			c.must("cancelled", 10*time.Minute, func(v *board.Version) bool { return c.over(v, k) })
+			c.ends(k, taskmodel.Cancelled)
+		}},
+	{name: "result", what: "`tasks/result` of a task that has ended", kind: "r", at: "response:tasks/result", post: "post:tasks/result",
+		do: func(c *cell) {
+			c.run2()
+			c.strike()
+			k := c.start("lint_file", `{"path":"a.go"}`)
+			c.lift()
+			c.must("the end", 10*time.Minute, func(v *board.Version) bool { return c.over(v, k) })
+			if c.task(k).Outcome.IsZero() && !c.wait(3*time.Minute, func(v *board.Version) bool { t, _ := v.Task(k); return !t.Outcome.IsZero() }) {
+				ctx, stop := c.ctx()
+				defer stop()
+				out, err := c.m.Fetch(ctx, k)
+				if err != nil && !c.f.loses || err == nil && out.Result == nil {
+					c.t.Errorf("the result cannot be had afterwards: %v %+v\n%s", err, out, c.dump())
+				}
+				if err != nil {
+					c.note("`r` says: %v", err)
+				} else {
+					c.note("(the result came with `r`)")
+				}
+			}
+		}},
+}
+
+// run2 runs and waits until the server is ready.
+func (c *cell) run2() {
+	c.run()
+	c.must("connected", 10*time.Minute, c.ready)
+}
+
+func (c *cell) reply(q taskmodel.QuestionID) {
+	c.tried = true
+	if err := c.answer(q); err != nil {
+		c.note("answering says: %v", err)
+	}
+	time.Sleep(5 * time.Second)
+}
+
+// answered sees to it, as a person does, that a task's question is answered,
+// and that it has the effect.
+func (c *cell) answered(k taskmodel.Key) {
+	c.t.Helper()
+	for range 20 {
+		c.must("the server", 5*time.Minute, c.ready)
+		if c.wait(40*time.Second, func(v *board.Version) bool {
+			if c.over(v, k) {
+				return true
+			}
+			_, open := question(v, k)
+			return open && c.ready(v)
+		}) && c.over(c.m.Board(), k) {
+			break
+		}
+		if c.task(k).Status != taskmodel.InputRequired {
+			continue
+		}
+		if q, open := question(c.m.Board(), k); open {
+			if c.tried {
+				c.note("(answered a second time)")
+			}
+			c.reply(q.ID)
+			continue
+		}
+		// The screens send again what was answered, and ask for the question
+		// where there is none.
+		sent := false
+		for _, q := range c.m.Board().Questions() {
+			if q.Task == k && q.State != taskmodel.QuestionWithdrawn && !sent {
+				sent = true
+				c.note("(sent again by hand)")
+				c.reply(q.ID)
+			}
+		}
+		if !sent {
+			c.note("(`a` asks for the question)")
+			ctx, stop := c.ctx()
+			if err := c.m.Ask(ctx, k); err != nil {
+				c.note("asking says: %v", err)
+			}
+			stop()
+		}
+	}
+	c.must("answered and ended", time.Minute, func(v *board.Version) bool { return c.over(v, k) })
+	c.ends(k, taskmodel.Completed)
+	if t := c.task(k); t.Status == taskmodel.Completed {
+		c.must("the result", 5*time.Minute, func(v *board.Version) bool { t, _ := v.Task(k); return t.Outcome.Result != nil })
+		if out := string(c.task(k).Outcome.Result); !strings.Contains(out, `"rolledOut":true`) {
+			c.t.Errorf("the answer is not in the result: %s", out)
+		}
+	}
+}
+
+// TestMatrix puts every fault at every operation on both transports. What the
+// person sees is compared with FAULTS.md; that the status on the board is never
+// other than the server's, that nothing is sent twice by itself, and that all
+// is well afterwards is asserted in each.
+func TestMatrix(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string][]string{}
+	for _, op := range operations {
+		for _, f := range faults {
+			if !strings.Contains(f.kinds, op.kind) || f.http && op.name == "question" || op.name == "answer" && f.name == "is a 404" {
+				// A server that disowns a session for one message, and keeps its
+				// question in it, cannot be reached by anything from here.
+				continue
+			}
+			for _, carrier := range []string{"pipe", "http"} {
+				if f.http && carrier == "pipe" {
+					continue
+				}
+				name := fmt.Sprintf("%s/%s/%s", op.name, f.name, carrier)
+				t.Run(name, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						o := op.o
+						o.carrier, o.quiet = carrier, true
+						c := &cell{world: newWorld(t, o), f: f, op: op}
+						op.do(c)
+						sees := c.sights()
+						c.well()
+						c.honest()
+						mu.Lock()
+						seen[name] = sees
+						mu.Unlock()
+					})
+				})
+			}
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	path := filepath.Join("..", "FAULTS.md")
+	want := []byte(table(seen))
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, string(have), string(want))
+}
+
+// honest asserts that the board never said of a task what no server said, and
+// that the program sent nothing by itself that a person has to ask for.
+func (c *cell) honest() {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, said := range c.said {
+		for i, st := range said {
+			if st.Terminal(c.gen) && i != len(said)-1 {
+				c.t.Errorf("%s left its end: %v", k, said)
+			}
+		}
+	}
+	if n := c.heard["request:tasks/cancel"]; c.op.name != "cancel" && n > 0 || n > 2 {
+		c.t.Errorf("%d cancels were sent", n)
+	}
+	if n := c.heard["request:tools/call"]; n > c.calls {
+		c.t.Errorf("%d calls were sent for %d", n, c.calls)
+	}
+}
+
+var _ = monitor.ErrUnconfirmed
