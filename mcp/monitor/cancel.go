@@ -39,8 +39,10 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 	if held, herr := s.heldBy(ctx); herr != nil {
 		return herr
 	} else if held {
-		_, err := s.viaHolder(ctx, "cancel", k, nil)
-		return err
+		if _, err := s.viaHolder(ctx, "cancel", k, nil); !errors.Is(err, errNotBegun) {
+			return err
+		}
+		return m.Cancel(ctx, k)
 	}
 	if _, _, err := s.ready(ctx); err != nil {
 		return err

@@ -79,6 +79,8 @@ func (s *server) viaHolder(ctx context.Context, kind string, k taskmodel.Key, pa
 			s.catchUp(ctx)
 			caught = true
 			continue
+		case done && errText == journal.ClaimerGone:
+			return nil, sentence(ErrUnconfirmed, nil, "%s: %s was to %s and ended over it; whether it was done is not known", s.spec.Name, holder, kind)
 		case done && errText != "":
 			return nil, readFailure(fmt.Sprintf("%s (by %s)", errText, holder), detail)
 		case done:
@@ -88,23 +90,38 @@ func (s *server) viaHolder(ctx context.Context, kind string, k taskmodel.Key, pa
 		if err := m.do(ctx, func() { gone = !s.lease.heldElsewhere() || s.tap != nil && !s.tap.taps[session].Live }); err != nil {
 			return nil, err
 		}
-		if gone {
+		if gone && s.tap != nil {
 			return nil, sentence(ErrUnconfirmed, nil, "%s: %s ended before it could say what became of this; try again", s.spec.Name, holder)
 		}
+		if gone && s.takeBack(ctx, id) {
+			return nil, errNotBegun
+		}
 		if !pause(ctx, intentLook) {
-			if w, ok := m.o.Journal.(interface {
-				WithdrawIntent(ctx context.Context, id int64) (bool, error)
-			}); ok {
-				wctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-				taken, err := w.WithdrawIntent(wctx, id)
-				stop()
-				if err == nil && taken {
-					return nil, fmt.Errorf("%s: %s has not begun to %s; it was taken back: %w", s.spec.Name, holder, kind, ctx.Err())
-				}
+			if s.takeBack(ctx, id) {
+				return nil, fmt.Errorf("%s: %s has not begun to %s; it was taken back: %w", s.spec.Name, holder, kind, ctx.Err())
 			}
 			return nil, sentence(ErrUnconfirmed, ctx.Err(), "%s: waiting for %s to %s: %v", s.spec.Name, holder, kind, ctx.Err())
 		}
 	}
+}
+
+// errNotBegun: the process that held the server ended before it began with what
+// it was asked to do. Whoever asked does it, or asks the next.
+var errNotBegun = errors.New("nobody has begun with this")
+
+// takeBack withdraws what another process was asked to do; false when somebody
+// has begun with it.
+func (s *server) takeBack(ctx context.Context, id int64) bool {
+	w, ok := s.m.o.Journal.(interface {
+		WithdrawIntent(ctx context.Context, id int64) (bool, error)
+	})
+	if !ok {
+		return false
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer stop()
+	taken, err := w.WithdrawIntent(ctx, id)
+	return err == nil && taken
 }
 
 func (s *server) answerElsewhere(ctx context.Context, a taskmodel.Answer) error {

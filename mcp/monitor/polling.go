@@ -321,7 +321,11 @@ func (m *Monitor) Poll(ctx context.Context, k taskmodel.Key) (taskmodel.Task, er
 	if held, herr := s.heldBy(ctx); herr != nil {
 		return t, herr
 	} else if held {
-		if _, err := s.viaHolder(ctx, "poll", k, nil); err != nil && !s.sessionOver(ctx, k) {
+		_, err := s.viaHolder(ctx, "poll", k, nil)
+		if errors.Is(err, errNotBegun) {
+			return m.Poll(ctx, k)
+		}
+		if err != nil && !s.sessionOver(ctx, k) {
 			return t, err
 		}
 		return m.task(ctx, k)

@@ -275,7 +275,10 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 	if held, herr := s.heldBy(ctx); herr != nil {
 		return herr
 	} else if held {
-		return s.answerElsewhere(ctx, a)
+		if err := s.answerElsewhere(ctx, a); !errors.Is(err, errNotBegun) {
+			return err
+		}
+		return m.Answer(ctx, a)
 	}
 	if _, _, err := s.ready(ctx); err != nil {
 		return err

@@ -289,7 +289,11 @@ func (m *Monitor) Fetch(ctx context.Context, k taskmodel.Key) (taskmodel.Outcome
 		if held, herr := s.heldBy(ctx); herr != nil {
 			return taskmodel.Outcome{}, herr
 		} else if held {
-			return s.fetchElsewhere(ctx, k)
+			o, err := s.fetchElsewhere(ctx, k)
+			if errors.Is(err, errNotBegun) {
+				continue
+			}
+			return o, err
 		}
 		if t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired {
 			return taskmodel.Outcome{}, sentence(ErrGone, mcp.ErrNotFound, "%s: no result was kept, and the task is gone: %s", k, t.Note)

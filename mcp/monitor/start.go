@@ -29,7 +29,11 @@ func (m *Monitor) Start(ctx context.Context, r StartRequest) (StartReply, error)
 	if held, herr := s.heldBy(ctx); herr != nil {
 		return StartReply{}, herr
 	} else if held {
-		return s.startElsewhere(ctx, r)
+		reply, err := s.startElsewhere(ctx, r)
+		if errors.Is(err, errNotBegun) {
+			return m.Start(ctx, r)
+		}
+		return reply, err
 	}
 	c, conn, err := s.ready(ctx)
 	if err != nil {
@@ -156,7 +160,10 @@ func (m *Monitor) Add(ctx context.Context, server, id string) (taskmodel.Task, e
 	if held, herr := s.heldBy(ctx); herr != nil {
 		return taskmodel.Task{}, herr
 	} else if held {
-		if _, err := s.viaHolder(ctx, "poll", k, []byte(`{"add":true}`)); err != nil {
+		switch _, err := s.viaHolder(ctx, "poll", k, []byte(`{"add":true}`)); {
+		case errors.Is(err, errNotBegun):
+			return m.Add(ctx, server, id)
+		case err != nil:
 			return taskmodel.Task{}, err
 		}
 		return s.awaitRow(ctx, k)
@@ -262,7 +269,11 @@ func (m *Monitor) Tools(ctx context.Context, server string) ([]taskmodel.Tool, e
 	if held, herr := s.heldBy(ctx); herr != nil {
 		return nil, herr
 	} else if held {
-		return s.toolsElsewhere(ctx)
+		tools, err := s.toolsElsewhere(ctx)
+		if errors.Is(err, errNotBegun) {
+			return m.Tools(ctx, server)
+		}
+		return tools, err
 	}
 	err = s.read(ctx, func(ctx context.Context, c client) (err error) {
 		tools, err = c.Tools(ctx)

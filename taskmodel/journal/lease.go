@@ -178,6 +178,9 @@ func (j *Journal) FinishIntent(ctx context.Context, id int64, errText string, de
 	return nil
 }
 
+// ClaimerGone is what IntentState says of an act whose process ended over it.
+const ClaimerGone = "the process that was to do it ended over it; whether it was done is not known"
+
 // IntentState tells what became of an intent. One whose holder died over it is
 // done with an outcome that nobody knows.
 func (j *Journal) IntentState(ctx context.Context, id int64) (done bool, errText string, detail json.RawMessage, err error) {
@@ -192,7 +195,7 @@ func (j *Journal) IntentState(ctx context.Context, id int64) (done bool, errText
 		detail = json.RawMessage(text)
 	}
 	if at == 0 && claimed != nil && *claimed != j.me && !j.alive(ctx, j.read, *claimed) {
-		return true, "the process that was to do it ended over it; whether it was done is not known", nil, nil
+		return true, ClaimerGone, nil, nil
 	}
 	return at != 0, errText, detail, nil
 }
