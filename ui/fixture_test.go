@@ -3,7 +3,6 @@ package ui_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,20 +145,6 @@ func tasks() []taskmodel.Task {
 func quote(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
-}
-
-// many fills a monitor with n tasks.
-func many(n int) *screentest.Monitor {
-	m := fleet()
-	m.Change(func(b *board.Board) {
-		for i := range n {
-			st := []taskmodel.Status{taskmodel.Working, taskmodel.Completed, taskmodel.Working, taskmodel.Failed}[i%4]
-			b.Insert(taskmodel.Task{Key: key("ci", fmt.Sprintf("%08x-bulk", i)), Generation: taskmodel.GenCore, Status: st, Tool: fmt.Sprintf("job_%d", i%7),
-				StatusMessage: fmt.Sprintf("step %d", i), CreatedAt: ago(time.Duration(60+i) * time.Second), FirstHeardAt: ago(time.Duration(60+i) * time.Second),
-				StatusSince: ago(time.Minute), TTL: minutes(90), Standing: taskmodel.Live})
-		}
-	})
-	return m
 }
 
 // wire is a few messages about one task.

@@ -242,13 +242,6 @@ func (e *engine) with(id string, f func(j *job)) {
 	f(j)
 }
 
-// wasExpired reports whether this id is one that its TTL removed.
-func (e *engine) wasExpired(id string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.expired[id]
-}
-
 // page calls f for up to n visible jobs, newest first, beginning below seq
 // (0: at the newest). next is the seq to go on with, 0 at the end.
 func (e *engine) page(below, n int, f func(j *job)) (next int) {

@@ -33,7 +33,6 @@ type client struct {
 	// answer is called for each request of the server; nil leaves it open.
 	answer func(m message) any
 	wake   chan struct{}
-	stream []func(message)
 }
 
 type message struct {

@@ -156,7 +156,6 @@ func headerValue(h http.Header, name string) (string, bool) {
 type exchange struct {
 	mu    sync.Mutex
 	queue []exchanged
-	gone  bool
 	wake  chan struct{}
 }
 

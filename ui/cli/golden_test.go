@@ -31,7 +31,6 @@ type world struct {
 	tty    bool
 	stdin  string
 	getenv map[string]string
-	ended  time.Time
 }
 
 func newWorld(t *testing.T) *world {

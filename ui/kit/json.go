@@ -240,13 +240,12 @@ func (j *JSON) fold(on bool) {
 	if i < 0 {
 		return
 	}
-	for on && (j.lines[i].end == 0 || j.folded[i]) && i > 0 {
+	if on && (j.lines[i].end == 0 || j.folded[i]) && i > 0 {
 		// Fold what contains the line.
 		indent := j.lines[i].indent
 		for i > 0 && (j.lines[i].end == 0 || j.lines[i].indent >= indent) {
 			i--
 		}
-		break
 	}
 	if j.lines[i].end == 0 {
 		return
