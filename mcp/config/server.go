@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-
-	shellwords "github.com/mattn/go-shellwords"
 )
 
 // A Server is one server that was found, ready to be connected unless Disabled.
@@ -21,6 +19,8 @@ type Server struct {
 	Disabled string  // why it cannot be used, in words; "" when it can
 	Inputs   []Input // values to ask for before it is started
 	target   string
+	raw      ServerEntry       // as written, before variables were put in
+	set      map[string]string // by --set: key to the flag's own text
 }
 
 // An Input is a value that a file wants asked for (VS Code's inputs).
@@ -115,7 +115,7 @@ func ParseTarget(target string) (ServerEntry, error) {
 			return ServerEntry{}, fmt.Errorf("%q: a server's URL begins with http, https or unix", target)
 		}
 	}
-	words, err := shellwords.Parse(target)
+	words, err := splitWords(target)
 	if err != nil {
 		return ServerEntry{}, fmt.Errorf("%q cannot be split into words: %w", target, err)
 	}
