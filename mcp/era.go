@@ -367,7 +367,7 @@ func (h *handshake) findStdio(ctx context.Context) (*session, error) {
 			return h.settle(ctx, s, v, nil)
 		}
 	}
-	if err != nil && s.ended() && ctx.Err() == nil {
+	if err != nil && (s.ended() || errors.Is(err, ErrClosed)) && ctx.Err() == nil {
 		// It answered the probe, or had not seen it yet, and did not get over it.
 		h.close(s)
 		return h.legacy(ctx, versionCore)
