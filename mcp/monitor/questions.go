@@ -381,6 +381,13 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 	}
 	ctx, stop := context.WithTimeout(m.ctx, answerTimeout)
 	err := c.Answer(ctx, a)
+	if errors.Is(err, mcp.ErrNoQuestion) && q.Task.ID != "" && q.Task.Role == taskmodel.Requestor && c.Info().Generation == taskmodel.GenExtension {
+		// A question that was remembered is not known to a new connection before
+		// the task's state was asked for on it; nothing has been sent.
+		if _, gerr := c.Tasks().Get(ctx, q.Task.ID); gerr == nil {
+			err = c.Answer(ctx, a)
+		}
+	}
 	stop()
 	state, words := taskmodel.QuestionAnswered, ""
 	var rpc *taskmodel.RPCError

@@ -160,16 +160,22 @@ func (s *session) open(k taskmodel.Key, key string) []taskmodel.Question {
 
 // serve answers, as --on-input says, the questions of the tasks given, those of
 // the named server that belong to no task, and those that a server of either
-// asks as a task of ours: its own task or call waits for them. What comes on its channel ends
-// the command; nothing comes while there is nothing wrong.
+// asks as a task of ours: its own task or call waits for them. What the named
+// server asked before is somebody else's. What comes on its channel ends the
+// command; nothing comes while there is nothing wrong.
 func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string) <-chan error {
 	out := make(chan error, 1)
 	servers := []string{server}
 	for _, k := range keys {
 		servers = append(servers, k.Server)
 	}
+	seen := map[taskmodel.QuestionID]bool{}
+	if server != "" {
+		for _, q := range s.m.Board().Questions() {
+			seen[q.ID] = q.ID.Server == server && q.State.Open()
+		}
+	}
 	go func() {
-		seen := map[taskmodel.QuestionID]bool{}
 		asked := map[taskmodel.Key]bool{}
 		for {
 			var next *taskmodel.Question
