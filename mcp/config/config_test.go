@@ -249,6 +249,7 @@ func TestFlagFaultsAreUsageErrors(t *testing.T) {
 		{[]string{"nope"}, nil, "NAME=TARGET"},
 		{[]string{"a/b=x"}, nil, "holds no /"},
 		{[]string{"a=ftp://x"}, nil, "http, https or unix"},
+		{[]string{"a=x", "a=y"}, nil, "given twice"},
 		{[]string{"a=x"}, []string{"b.poll_min=1s"}, `no server "b"`},
 		{[]string{"a=x"}, []string{"a.pol_min=1s"}, `did you mean "poll_min"`},
 		{[]string{"a=x"}, []string{"a.generation=9"}, "one of auto"},

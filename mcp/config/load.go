@@ -46,6 +46,7 @@ type Config struct {
 	Path    string // where our own file is or would be
 	Servers []Server
 	Reports []Report
+	from    map[string]string // of the settings that are written: key to file
 }
 
 // A Report says of one file that was looked at what became of it.
@@ -72,6 +73,7 @@ func Load(s Search) (Config, error) {
 	if err != nil {
 		return c, err
 	}
+	given := map[string]bool{}
 	for _, flag := range s.Servers {
 		name, target, ok := strings.Cut(flag, "=")
 		if !ok || name == "" || strings.Contains(name, "/") {
@@ -81,13 +83,17 @@ func Load(s Search) (Config, error) {
 		if err != nil {
 			return c, fmt.Errorf("-s %s: %w", name, err)
 		}
+		if given[name] {
+			return c, fmt.Errorf("-s %s: that name is given twice", name)
+		}
+		given[name] = true
 		c.Servers = append(c.Servers, Server{Name: name, Source: "-s", Client: "flag", Entry: e})
 	}
 	c.Servers = append(c.Servers, s.Extra...)
+	c.dedupe()
 	if err := c.apply(s.Sets); err != nil {
 		return c, err
 	}
-	c.dedupe()
 	for i := range c.Servers {
 		finish(&c.Servers[i], s)
 	}
@@ -102,9 +108,8 @@ func (c *Config) loadGiven(s Search) error {
 			return fmt.Errorf("-c %s: %w", path, err)
 		}
 		if strings.EqualFold(filepath.Ext(path), ".toml") {
-			f, ownErr := ParseFile(path, b)
+			ownErr := c.addOwn(path, b)
 			if ownErr == nil {
-				c.addOwn(path, f)
 				continue
 			}
 			if g, ok, err := parseForeign(path, b, s.Cwd); err == nil && ok && len(g.servers) > 0 && !strings.Contains(string(b), "[servers") {
@@ -130,12 +135,10 @@ func (c *Config) loadFound(s Search) error {
 	b, err := os.ReadFile(c.Path)
 	switch {
 	case err == nil:
-		f, err := ParseFile(c.Path, b)
-		if err != nil {
+		if err := c.addOwn(c.Path, b); err != nil {
 			c.Reports = append(c.Reports, Report{Path: c.Path, Client: "mcptasks", Found: true, Error: err.Error()})
 			return err
 		}
-		c.addOwn(c.Path, f)
 	case errors.Is(err, fs.ErrNotExist):
 		c.Reports = append(c.Reports, Report{Path: c.Path, Client: "mcptasks"})
 	default:
@@ -168,7 +171,12 @@ func (c *Config) loadFound(s Search) error {
 	return nil
 }
 
-func (c *Config) addOwn(path string, f File) {
+// addOwn takes in a file of our own. Of several the later one wins, key by key.
+func (c *Config) addOwn(path string, b []byte) error {
+	f, err := ParseFile(path, b)
+	if err != nil {
+		return err
+	}
 	r := Report{Path: path, Client: "mcptasks", Found: true}
 	for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
 		s := Server{Name: name, Source: path, Client: "mcptasks", Entry: f.Servers[name]}
@@ -181,12 +189,20 @@ func (c *Config) addOwn(path string, f File) {
 		c.Servers = append(c.Servers, s)
 		r.Servers = append(r.Servers, name)
 	}
-	servers := c.File.Servers
-	c.File = f
-	if c.File.Servers == nil {
-		c.File.Servers = servers
+	var written map[string]any
+	for _, into := range []any{&c.File, &written} {
+		if err := toml.Unmarshal(trimBOM(b), into); err != nil {
+			return &FileError{path, 0, err.Error()}
+		}
+	}
+	if c.from == nil {
+		c.from = map[string]string{}
+	}
+	for _, key := range writtenKeys(written, "") {
+		c.from[key] = path
 	}
 	c.Reports = append(c.Reports, r)
+	return nil
 }
 
 func (c *Config) addForeign(client, path string, f foreign, source string) {
@@ -222,6 +238,10 @@ func (c *Config) apply(sets []string) error {
 		if err := c.Servers[at].Entry.set(key, value); err != nil {
 			return fmt.Errorf("--set %q: %w", set, err)
 		}
+		if c.Servers[at].set == nil {
+			c.Servers[at].set = map[string]bool{}
+		}
+		c.Servers[at].set[key] = true
 	}
 	return nil
 }
@@ -259,9 +279,9 @@ func (c *Config) dedupe() {
 	byName := map[string]string{}
 	out := c.Servers[:0]
 	for _, s := range c.Servers {
-		s.target = canonicalTarget(s.Entry)
+		target := TargetOf(s.Entry)
 		if t, ok := byName[s.Name]; ok {
-			if t == s.target {
+			if t == target {
 				continue
 			}
 			for n, base := 2, s.Client+":"+s.Name; ; n++ {
@@ -272,7 +292,7 @@ func (c *Config) dedupe() {
 				base = fmt.Sprintf("%s:%d", strings.TrimRight(base, "0123456789:"), n)
 			}
 		}
-		byName[s.Name] = s.target
+		byName[s.Name] = target
 		out = append(out, s)
 	}
 	c.Servers = out
@@ -289,8 +309,8 @@ func finish(s *Server, where Search) {
 		}
 		x.extra = extra
 	}
-	raw := s.Entry
-	s.Entry = x.entry(raw)
+	s.raw, s.target = s.Entry, TargetOf(s.Entry)
+	s.Entry = x.entry(s.raw)
 	if len(x.extra) > 0 {
 		env := maps.Clone(x.extra)
 		maps.Copy(env, s.Entry.Env)

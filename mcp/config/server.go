@@ -19,8 +19,8 @@ type Server struct {
 	Disabled string  // why it cannot be used, in words; "" when it can
 	Inputs   []Input // values to ask for before it is started
 	target   string
-	raw      ServerEntry       // as written, before variables were put in
-	set      map[string]string // by --set: key to the flag's own text
+	raw      ServerEntry     // as written, before variables were put in
+	set      map[string]bool // keys that --set gave
 }
 
 // An Input is a value that a file wants asked for (VS Code's inputs).
@@ -44,8 +44,8 @@ func (s Server) Autostart() bool {
 func (s Server) Stdio() bool { return s.Entry.Command != "" }
 
 // Target is the canonical form by which the server is known across runs. It is
-// made from the entry before variables were put in, so it holds no secret that
-// came from one; user info and query values of a URL are masked.
+// made by TargetOf from the entry before variables were put in, so it holds no
+// secret that came from one.
 func (s Server) Target() string { return s.target }
 
 // Keep reports whether a tool's arguments and results may be kept on disk.
@@ -64,31 +64,14 @@ func (s Server) Fill(values map[string]string) Server {
 	return s
 }
 
-func canonicalTarget(e ServerEntry) string {
+// TargetOf is the canonical form of an entry: its URL, or its command line with
+// the folder in which it runs. What looks like a secret in it is masked, since
+// it is shown and kept.
+func TargetOf(e ServerEntry) string {
 	if e.URL != "" {
-		u, err := url.Parse(e.URL)
-		if err != nil || u.Host == "" && u.Scheme != "unix" {
-			return e.URL
-		}
-		u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
-		if p := u.Port(); u.Scheme == "http" && p == "80" || u.Scheme == "https" && p == "443" {
-			u.Host = u.Hostname()
-		}
-		if u.User != nil {
-			u.User = url.User("***")
-		}
-		if q := u.Query(); len(q) > 0 {
-			keys := make([]string, 0, len(q))
-			for k := range q {
-				keys = append(keys, url.QueryEscape(k)+"=***")
-			}
-			sort.Strings(keys)
-			u.RawQuery = strings.Join(keys, "&")
-		}
-		u.Fragment = ""
-		return u.String()
+		return maskURL(e.URL)
 	}
-	words := append([]string{e.Command}, e.Args...)
+	words := append([]string{e.Command}, maskArgs(e.Args)...)
 	for i, w := range words {
 		if w == "" || strings.ContainsAny(w, " \t\n'\"\\") {
 			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
@@ -100,6 +83,63 @@ func canonicalTarget(e ServerEntry) string {
 	}
 	return t
 }
+
+const mask = "***"
+
+// maskURL puts a URL in its canonical form with user info and the values of
+// the query masked.
+func maskURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" && u.Scheme != "unix" {
+		return raw
+	}
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	if p := u.Port(); u.Scheme == "http" && p == "80" || u.Scheme == "https" && p == "443" {
+		u.Host = u.Hostname()
+		if strings.Contains(u.Host, ":") {
+			u.Host = "[" + u.Host + "]"
+		}
+	}
+	if u.User != nil {
+		u.User = url.User(mask)
+	}
+	if q := u.Query(); len(q) > 0 {
+		keys := make([]string, 0, len(q))
+		for k := range q {
+			keys = append(keys, url.QueryEscape(k)+"="+mask)
+		}
+		sort.Strings(keys)
+		u.RawQuery = strings.Join(keys, "&")
+	}
+	u.Fragment = ""
+	return u.String()
+}
+
+// maskArgs masks what follows a flag, a variable or a header that is named like
+// a secret, and what a URL among the arguments carries.
+func maskArgs(args []string) []string {
+	out := slices.Clone(args)
+	for i := 0; i < len(out); i++ {
+		a := out[i]
+		name, _, inline := strings.Cut(a, "=")
+		header, _, isHeader := strings.Cut(a, ":")
+		switch {
+		case strings.HasPrefix(a, "http://"), strings.HasPrefix(a, "https://"):
+			out[i] = maskURL(a)
+		case isHeader && secretName.MatchString(header) && !strings.ContainsAny(header, " ="):
+			out[i] = header + ": " + mask
+		case !secretName.MatchString(name):
+		case inline:
+			out[i] = name + "=" + mask
+		case strings.HasPrefix(a, "-") && i+1 < len(out) && !strings.HasPrefix(out[i+1], "-"):
+			i++
+			out[i] = mask
+		}
+	}
+	return out
+}
+
+var secretName = regexp.MustCompile(`(?i)(token|secret|passw(or)?d|api[-_]?key|credential|authorization|bearer|cookie)`)
 
 // ParseTarget makes an entry of a -s flag's TARGET: an http(s) or unix URL, or
 // a command line split as a shell splits words (and run without a shell).
@@ -124,23 +164,3 @@ func ParseTarget(target string) (ServerEntry, error) {
 	}
 	return ServerEntry{Command: words[0], Args: words[1:]}, nil
 }
-
-// TargetOf is the canonical form of an entry that no file has: a command line
-// or a URL as it was given. What looks like a secret in it is masked.
-func TargetOf(e ServerEntry) string {
-	e.Args = slices.Clone(e.Args)
-	for i, a := range e.Args {
-		name, _, inline := strings.Cut(a, "=")
-		if !strings.HasPrefix(a, "-") || !secretFlag.MatchString(name) {
-			continue
-		}
-		if inline {
-			e.Args[i] = name + "=***"
-		} else if i+1 < len(e.Args) && !strings.HasPrefix(e.Args[i+1], "-") {
-			e.Args[i+1] = "***"
-		}
-	}
-	return canonicalTarget(e)
-}
-
-var secretFlag = regexp.MustCompile(`(?i)(token|secret|passw(or)?d|api-?_?key|credential|authorization|bearer)`)

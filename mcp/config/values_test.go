@@ -1,0 +1,67 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTargetsHoldNoSecrets(t *testing.T) {
+	for _, tt := range []struct {
+		entry ServerEntry
+		want  string
+	}{
+		{ServerEntry{URL: "https://me:pw@X.example:443/mcp?key=hush&a=1#f"}, "https://%2A%2A%2A@x.example/mcp?a=***&key=***"},
+		{ServerEntry{URL: "http://[::1]:80/mcp"}, "http://[::1]/mcp"},
+		{ServerEntry{Command: "run", Args: []string{"--api-key", "sk-1", "--token=t", "-e", "GH_TOKEN=g", "-v"}}, "run --api-key *** --token=*** -e GH_TOKEN=*** -v"},
+		{ServerEntry{Command: "npx", Args: []string{"mcp-remote", "https://x.example/?k=v", "--header", "Authorization: Bearer b"}},
+			"npx mcp-remote https://x.example/?k=*** --header 'Authorization: ***'"},
+		{ServerEntry{Command: "run", Args: []string{"--no-token", "--x"}}, "run --no-token --x"},
+	} {
+		if got := TargetOf(tt.entry); got != tt.want {
+			t.Errorf("target = %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// Every value that is written somewhere is told with its place; what was not
+// written with its default; a secret never.
+func TestValuesTellWhereTheyCameFrom(t *testing.T) {
+	s := sandbox(t, map[string]string{"T": "hush1"}, map[string]string{
+		"home/one.toml": "[ui]\nmouse = false\ntheme = \"mono\"\n[limits]\ndepth = 7\n[views]\nmine = \"x\"\n[servers.ci]\nurl = \"https://ci.example/?k=hush2\"\n" +
+			"headers = { A = \"Bearer ${T}\", B = \"hush3\", C = \"${T:-hush4}\" }\noauth = { client_secret = \"hush5\" }\nautostart = false\n",
+		"home/two.toml": "[limits]\ndepth = 9\n[servers.lab]\ncommand = \"lab\"\nargs = [\"--token\", \"hush6\"]\nenv = { K = \"hush7\" }\n",
+	})
+	one, two := s.Home+"/one.toml", s.Home+"/two.toml"
+	s.Files = []string{one, two}
+	s.Sets = []string{"ci.poll_min=3s"}
+	c := load(t, s)
+	if c.File.Limits.Depth != 9 || c.File.UI.Theme != "mono" {
+		t.Errorf("of two files the later does not win key by key: %+v %+v", c.File.Limits, c.File.UI)
+	}
+	got := map[string]Value{}
+	for _, v := range c.Values() {
+		got[v.Key] = v
+		if strings.Contains(v.Value, "hush") {
+			t.Errorf("a secret is shown: %+v", v)
+		}
+	}
+	for _, want := range []Value{
+		{"ui.mouse", "false", one}, {"ui.theme", "mono", one}, {"limits.depth", "9", two}, {"views.mine", "x", one}, {"limits.log", "5000", "default"},
+		{"servers.ci.url", "https://ci.example/?k=***", one}, {"servers.ci.headers.A", "Bearer ${T}", one}, {"servers.ci.headers.B", "***", one},
+		{"servers.ci.headers.C", "***", one}, {"servers.ci.poll_min", "3s", "--set"}, {"servers.ci.autostart", "false", one},
+		{"servers.lab.args", "--token ***", two}, {"servers.lab.env.K", "***", two}, {"servers.ci.oauth.client_secret", "***", one},
+	} {
+		if got[want.Key] != want {
+			t.Errorf("%+v, want %+v", got[want.Key], want)
+		}
+	}
+}
+
+// A server that had to be renamed can be set by the name that it has.
+func TestSetNamesServersAsTheyAreShown(t *testing.T) {
+	s := sandbox(t, nil, map[string]string{"cwd/.mcp.json": `{"mcpServers":{"a":{"url":"http://one/"}}}`, "cwd/.cursor/mcp.json": `{"mcpServers":{"a":{"url":"http://two/"}}}`})
+	s.Sets = []string{"cursor:a.transport=sse"}
+	if e := server(t, load(t, s), "cursor:a").Entry; e.Transport != "sse" {
+		t.Errorf("entry = %+v", e)
+	}
+}
