@@ -1,0 +1,313 @@
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcptasks/mcp"
+	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/journal"
+)
+
+// asking makes the fake one that hands questions out on tasks/result, which
+// blocks, and that takes up on a resumed session what it asked in it before.
+func asking(f *fakeServer, session string) {
+	f.session = session
+	f.can.List = false
+	f.result = func(ctx context.Context, _ string) (taskmodel.Outcome, error) {
+		<-ctx.Done()
+		return taskmodel.Outcome{}, ctx.Err()
+	}
+	f.dialErr = func(_ int, o mcp.Options) error {
+		if o.Session != "" && o.Session != f.session {
+			return fmt.Errorf("ci: %w", mcp.ErrSessionLost)
+		}
+		for _, q := range o.Asked {
+			o.Handler.Asked(q)
+		}
+		return nil
+	}
+}
+
+// An interrupted is a process that started a task, heard its question and
+// typed a draft, and has ended.
+func interrupted(t *testing.T, dir string, f *fakeServer) {
+	t.Helper()
+	j := openJournal(t, dir, "mcptasks")
+	r := run(t, with(j), []string{"ci"}, f)
+	if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "deploy"}); err != nil {
+		t.Fatal(err)
+	}
+	f.put("t1", taskmodel.InputRequired)
+	r.sleep(3 * time.Second)
+	f.last().h.Asked(question("tag:7", "t1"))
+	synctest.Wait()
+	r.m.SaveDraft(taskmodel.QuestionID{Server: "ci", ID: "tag:7"}, json.RawMessage(`{"a":"half"}`))
+	r.sleep(2 * time.Second)
+	r.end()
+	closeJournal(t, j)
+	f.forgetCalls()
+}
+
+// The next run takes the session up and with it the question that was heard
+// before: a server may hand it out once (issue D 2, field fault I9).
+func TestI9_AQuestionOutlivesTheProcess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		asking(f, "s1")
+		interrupted(t, dir, f)
+		r := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		r.sleep(3 * time.Second)
+		o := f.dial(f.dialCount() - 1)
+		if o.Session != "s1" || len(o.Asked) != 1 || o.Asked[0].ID.ID != "tag:7" {
+			t.Fatalf("session %q, taken up %+v", o.Session, o.Asked)
+		}
+		if q := r.question("tag:7"); q.State != taskmodel.QuestionOpen || string(q.Draft) != `{"a":"half"}` {
+			t.Errorf("%s, draft %s", q.State, q.Draft)
+		}
+		// A further question comes on a tasks/result: one is open again.
+		if n := f.called("result", "t1"); n != 1 {
+			t.Errorf("tasks/result was opened %d times", n)
+		}
+		if err := r.m.Answer(t.Context(), accept("tag:7")); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.called("answer", "tag:7"); n != 1 {
+			t.Errorf("sent %d times", n)
+		}
+		if q := r.question("tag:7"); q.State != taskmodel.QuestionAnswered {
+			t.Errorf("%s", q.State)
+		}
+	})
+}
+
+// Where the connection that asked is of another program, or of another
+// session, the question is withdrawn with a notice and the draft is kept.
+func TestQuestionsOfAnEndedAskerAreWithdrawn(t *testing.T) {
+	for _, kind := range []string{"http", "stdio"} {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				dir := t.TempDir()
+				f := newFake(taskmodel.GenCore)
+				f.kind = kind
+				if asking(f, "s1"); kind == "stdio" {
+					f.session = ""
+				}
+				interrupted(t, dir, f)
+				if kind == "http" {
+					f.hook(func() { f.session = "s2" })
+				}
+				r := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+				r.sleep(3 * time.Second)
+				q := r.question("tag:7")
+				if q.State != taskmodel.QuestionWithdrawn || q.Withdrawn == "" || string(q.Draft) != `{"a":"half"}` {
+					t.Errorf("%s (%s), draft %s", q.State, q.Withdrawn, q.Draft)
+				}
+				if err := r.m.Answer(t.Context(), accept("tag:7")); !errors.Is(err, ErrNoQuestion) || f.total("answer") != 0 {
+					t.Errorf("Answer: %v, sent %d", err, f.total("answer"))
+				}
+				events, err := r.m.History(t.Context(), key("ci", "t1"))
+				if err != nil || !strings.Contains(fmt.Sprint(events), "withdrawn: ") {
+					t.Errorf("history: %v %v", events, err)
+				}
+				// It asks again on its own: what was typed is there.
+				f.last().h.Asked(question("tag2:1", "t1"))
+				if q := r.question("tag2:1"); q.State != taskmodel.QuestionOpen || string(q.Draft) != `{"a":"half"}` {
+					t.Errorf("asked again: %s, draft %s", q.State, q.Draft)
+				}
+			})
+		})
+	}
+}
+
+// A person who makes a connection anew, or one that broke, loses no question
+// of the session.
+func TestAQuestionOutlivesAReconnect(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		asking(f, "s1")
+		r := run(t, with(openJournal(t, t.TempDir(), "mcptasks")), []string{"ci"}, f)
+		if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "deploy"}); err != nil {
+			t.Fatal(err)
+		}
+		f.put("t1", taskmodel.InputRequired)
+		r.sleep(3 * time.Second)
+		f.last().h.Asked(question("tag:7", "t1"))
+		synctest.Wait()
+		r.m.Connect("ci")
+		r.sleep(3 * time.Second)
+		if n := f.dialCount(); n != 2 || r.question("tag:7").State != taskmodel.QuestionOpen {
+			t.Fatalf("%d dials, %s", n, r.question("tag:7").State)
+		}
+		// Answered elsewhere: the task goes on, and nobody takes the question back.
+		f.last().h.Asked(question("tag:8", "t1")) // asked on this connection
+		f.put("t1", taskmodel.Working)
+		r.sleep(3 * time.Second)
+		if q := r.question("tag:7"); q.State != taskmodel.QuestionWithdrawn || !strings.Contains(q.Withdrawn, "working") {
+			t.Errorf("%s (%s)", q.State, q.Withdrawn)
+		}
+		if q := r.question("tag:8"); q.State != taskmodel.QuestionOpen {
+			t.Errorf("%s: the server takes back itself what it asked on this connection", q.State)
+		}
+	})
+}
+
+// The era that was found is tried first on the next connection, so that no
+// server is probed twice; when that fails for what the server speaks, it is
+// found anew at once, and not when the server is merely not there.
+func TestEraIsFoundOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		r := run(t, nil, []string{"ci"}, f)
+		r.sleep(time.Second)
+		r.m.Connect("ci")
+		r.sleep(time.Second)
+		if a, b := f.dial(0).Era, f.dial(1).Era; a != "" || b != "legacy" {
+			t.Fatalf("eras %q, then %q", a, b)
+		}
+		f.hook(func() {
+			f.dialErr = func(n int, o mcp.Options) error {
+				if n == 3 {
+					return fmt.Errorf("ci: connecting: %w", errRefused)
+				}
+				if o.Era == "legacy" {
+					return fmt.Errorf("ci: opening the connection: %w", &taskmodel.RPCError{Code: -32022, Message: "only 2026-07-28 here"})
+				}
+				return nil
+			}
+		})
+		r.m.Connect("ci")
+		r.sleep(5 * time.Second)
+		var eras []string
+		for i := 2; i < f.dialCount(); i++ {
+			eras = append(eras, f.dial(i).Era)
+		}
+		if got := strings.Join(eras, ","); got != "legacy,legacy," {
+			t.Errorf("tried %q; want the known era when the server was away, again, then none", got)
+		}
+		if s := r.server("ci"); s.State != taskmodel.ServerReady {
+			t.Errorf("%s %s", s.State, s.Error)
+		}
+	})
+}
+
+var errRefused = errors.New("connection refused")
+
+// A cutOff journal is that of a process that was killed: nothing of it is
+// renewed, written or released any more.
+type cutOff struct {
+	*journal.Journal
+	dead atomic.Bool
+}
+
+var errKilled = errors.New("killed")
+
+func (c *cutOff) Acquire(ctx context.Context, target, session string) (journal.Holder, bool, error) {
+	if c.dead.Load() {
+		return journal.Holder{}, false, errKilled
+	}
+	return c.Journal.Acquire(ctx, target, session)
+}
+
+func (c *cutOff) ClaimIntents(ctx context.Context, target, session string) ([]journal.Intent, error) {
+	if c.dead.Load() {
+		return nil, errKilled
+	}
+	return c.Journal.ClaimIntents(ctx, target, session)
+}
+
+func (c *cutOff) Queue(e ...journal.Entry) {
+	if !c.dead.Load() {
+		c.Journal.Queue(e...)
+	}
+}
+
+func (c *cutOff) Write(ctx context.Context, e ...journal.Entry) error {
+	if c.dead.Load() {
+		return errKilled
+	}
+	return c.Journal.Write(ctx, e...)
+}
+
+// What is asked of a holder at the moment of its death is done by who takes
+// over, once, whether or not it is the one who asked.
+func TestAHolderDiesOverAnAct(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		asking(f, "s1")
+		ja := &cutOff{Journal: openJournal(t, dir, "mcptasks")}
+		a := run(t, func(o *Options) { o.Journal = ja }, []string{"ci"}, f)
+		if _, err := a.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+			t.Fatal(err)
+		}
+		a.sleep(3 * time.Second)
+		g := newFake(taskmodel.GenCore)
+		asking(g, "s1")
+		g.put("t1", taskmodel.Working)
+		b := run(t, with(openJournal(t, dir, "mcptasks watch")), []string{"ci"}, g)
+		b.sleep(2 * time.Second)
+		if b.server("ci").HeldBy == "" {
+			t.Fatal("not held")
+		}
+		ja.dead.Store(true)
+		began := time.Now()
+		if err := b.m.Cancel(t.Context(), key("ci", "t1")); err != nil {
+			t.Fatalf("Cancel: %v", err)
+		}
+		if d := time.Since(began); d > 8*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		if n := g.called("cancel", "t1") + f.called("cancel", "t1"); n != 1 {
+			t.Errorf("sent %d times", n)
+		}
+		b.sleep(2 * time.Second)
+		if x := b.task("ci", "t1"); x.Status != taskmodel.Cancelled || x.Owner != "" {
+			t.Errorf("%s, owner %q", x.Status, x.Owner)
+		}
+	})
+}
+
+// While a program is held by another process its tasks and questions are alive
+// there: the second one shows them so from the first moment.
+func TestStdioHeldElsewhereIsNotGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.kind = "stdio"
+		asking(f, "")
+		a := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		if _, err := a.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "deploy"}); err != nil {
+			t.Fatal(err)
+		}
+		f.put("t1", taskmodel.InputRequired)
+		a.sleep(3 * time.Second)
+		f.last().h.Asked(question("tag:7", "t1"))
+		a.sleep(2 * time.Second)
+		g := newFake(taskmodel.GenCore)
+		g.kind = "stdio"
+		b := run(t, with(openJournal(t, dir, "mcptasks watch")), []string{"ci"}, g)
+		b.sleep(time.Second)
+		if x := b.task("ci", "t1"); x.Standing != taskmodel.Live || !strings.Contains(x.Owner, "held by mcptasks (pid") {
+			t.Errorf("%s, owner %q, note %q", x.Standing, x.Owner, x.Note)
+		}
+		if q := b.question("tag:7"); q.State != taskmodel.QuestionOpen {
+			t.Errorf("%s (%s)", q.State, q.Withdrawn)
+		}
+		if err := b.m.Answer(t.Context(), accept("tag:7")); err != nil || f.called("answer", "tag:7") != 1 {
+			t.Errorf("Answer: %v, sent %d", err, f.called("answer", "tag:7"))
+		}
+		b.sleep(2 * time.Second)
+		if q := b.question("tag:7"); q.State != taskmodel.QuestionAnswered {
+			t.Errorf("%s", q.State)
+		}
+	})
+}
