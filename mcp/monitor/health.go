@@ -59,9 +59,7 @@ func (s *server) heard(conn int, err error) {
 		s.change(func(r *taskmodel.Server) { r.RetryAt, r.Attempts = s.hold, s.holds })
 		s.state(taskmodel.ServerRetrying, err.Error())
 		s.arm()
-		if len(s.watches) == 0 {
-			s.m.alarms.at(s.hold, func() { s.ping(conn) })
-		}
+		s.m.alarms.set(s.checker, s.hold)
 	}
 	if after := retryAfter(err); after > 0 {
 		if until := now.Add(after); until.After(s.paced) {
@@ -90,15 +88,29 @@ func (s *server) renew(err error) {
 	s.dial()
 }
 
-// ping asks a server that failed, and has nothing to poll, whether it is back.
-func (s *server) ping(conn int) {
-	if conn != s.conn || s.client == nil || s.holds == 0 {
+// recheck asks a server that failed whether it is back: by a poll where there is
+// something to poll, whenever that is due, else by a ping.
+func (s *server) recheck() {
+	m, now := s.m, s.m.now()
+	if s.client == nil || s.holds == 0 {
 		return
 	}
-	c, ctx := s.client, s.connCtx
-	s.m.spawn(func() {
+	if b := s.blocked(); now.Before(b) {
+		m.alarms.set(s.checker, b)
+		return
+	}
+	// A check that is never answered is not the last one.
+	m.alarms.set(s.checker, now.Add(pollTimeout+retryFirst))
+	if !m.paused.Load() && len(s.due)+len(s.urgent) > 0 {
+		s.probe()
+		return
+	}
+	c, ctx, conn := s.client, s.connCtx, s.conn
+	m.spawn(func() {
+		ctx, stop := context.WithTimeout(ctx, pollTimeout)
 		err := c.Ping(ctx)
-		s.m.post(func() { s.heard(conn, err) })
+		stop()
+		m.post(func() { s.heard(conn, err) })
 	})
 }
 

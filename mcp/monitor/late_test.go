@@ -68,4 +68,3 @@ func TestCompletedTaskWithoutItsResult(t *testing.T) {
 		}
 	})
 }
-

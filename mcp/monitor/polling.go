@@ -170,7 +170,7 @@ func (s *server) probe() {
 		h = &s.due
 	}
 	if len(*h) == 0 {
-		return // ping looks after it
+		return // recheck looks after it
 	}
 	s.probing = true
 	s.poll((*h)[0])

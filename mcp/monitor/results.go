@@ -48,7 +48,7 @@ func (s *server) wantResult(t taskmodel.Task) {
 // fetchable says why an ended task has no result to fetch; "" when it may have.
 func (s *server) fetchable(t taskmodel.Task) string {
 	switch {
-	case t.Status == taskmodel.Cancelled && t.Generation != taskmodel.GenExtension:
+	case t.Status == taskmodel.Cancelled:
 		return "the task was cancelled and has no result"
 	case t.Generation == taskmodel.GenDraft && t.Status != taskmodel.Completed:
 		return fmt.Sprintf("the task ended as %s and has no result; its reason is the status message", t.Status)

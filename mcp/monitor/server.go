@@ -58,6 +58,7 @@ type server struct {
 	inflight int
 	poller   *alarm
 	hold     time.Time // no polls before: the server fails
+	checker  *alarm    // asks a server that fails whether it is back
 	holds    int
 	probing  bool // one poll is out to see whether it is back
 	paced    time.Time
@@ -125,6 +126,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 	s.lister = &alarm{do: s.relist, index: -1}
 	s.watcher = &alarm{do: s.askPushes, index: -1}
 	s.gauge = &alarm{do: s.measure, index: -1}
+	s.checker = &alarm{do: s.recheck, index: -1}
 	s.lease.tick = &alarm{do: s.leaseTick, index: -1}
 	s.setRoots(spec.Roots)
 	// A program's stderr belongs on its server's row.

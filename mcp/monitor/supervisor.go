@@ -231,6 +231,7 @@ func (s *server) drop(endSession bool) {
 	s.m.alarms.drop(s.lister)
 	s.m.alarms.drop(s.watcher)
 	s.m.alarms.drop(s.poller)
+	s.m.alarms.drop(s.checker)
 	s.list = nil
 	s.change(func(r *taskmodel.Server) { r.Listing = false })
 	s.pushing(nil)
