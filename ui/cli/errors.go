@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcptasks/mcp"
+	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/ui/safe"
 )
@@ -49,9 +50,6 @@ func failf(kind, server, format string, args ...any) error {
 	return &Error{Kind: kind, Server: server, Message: fmt.Sprintf(format, args...)}
 }
 
-// ErrReadonly marks refusals by --readonly, wherever they are made.
-var ErrReadonly = errors.New("refused: mcptasks runs with --readonly")
-
 // classify gives any error its kind.
 func classify(err error, server string) *Error {
 	var e *Error
@@ -64,17 +62,21 @@ func classify(err error, server string) *Error {
 		return e
 	case errors.Is(err, errInterrupted):
 		return &Error{Kind: "interrupted", Message: "interrupted", Server: server}
+	case errors.Is(err, monitor.ErrUnconfirmed) && errors.Is(err, context.DeadlineExceeded):
+		return &Error{Kind: "timeout", Message: err.Error(), Server: server} // what was sent is said
 	case errors.Is(err, context.DeadlineExceeded):
 		return &Error{Kind: "timeout", Message: "the time given by --timeout is over", Server: server}
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, monitor.ErrStopped):
 		return &Error{Kind: "interrupted", Message: "interrupted", Server: server}
-	case errors.Is(err, ErrReadonly):
+	case errors.Is(err, monitor.ErrReadonly):
 		return &Error{Kind: "readonly", Message: err.Error(), Server: server}
-	case errors.Is(err, mcp.ErrNotFound):
+	case errors.Is(err, monitor.ErrNoServer):
+		return &Error{Kind: "usage", Message: err.Error(), Server: server}
+	case errors.Is(err, mcp.ErrNotFound), errors.Is(err, monitor.ErrNoTask):
 		return &Error{Kind: "not_found", Message: err.Error(), Server: server}
 	case errors.Is(err, mcp.ErrAuth):
 		return &Error{Kind: "auth", Message: err.Error(), Server: server}
-	case errors.Is(err, mcp.ErrClosed), errors.Is(err, mcp.ErrSessionLost):
+	case errors.Is(err, mcp.ErrClosed), errors.Is(err, mcp.ErrSessionLost), errors.Is(err, monitor.ErrUnreachable):
 		return &Error{Kind: "unreachable", Message: err.Error(), Server: server}
 	case errors.As(err, &pages):
 		return &Error{Kind: "input_needed", Message: pageWords(pages, server), Server: server}
