@@ -89,7 +89,17 @@ func (m *Memory) Import(ctx context.Context, r io.Reader) (string, error) {
 
 // Bundle writes one task with all that belongs to it, without secrets.
 func (m *Memory) Bundle(ctx context.Context, k taskmodel.Key, wire []taskmodel.WireEntry, keepIDs bool, w io.Writer) error {
-	b, err := m.Journal.Bundle(ctx, m.targets[k.Server], k, journal.BundleOptions{Wire: wire, KeepIDs: keepIDs})
+	target, ok := m.targets[k.Server]
+	if !ok { // a server of an earlier run, by the label that it had
+		found, err := m.Journal.Find(ctx, k.Server, k.ID, k.Role)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			target = f.Target
+		}
+	}
+	b, err := m.Journal.Bundle(ctx, target, k, journal.BundleOptions{Wire: wire, KeepIDs: keepIDs})
 	if err != nil {
 		return err
 	}

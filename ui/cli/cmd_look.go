@@ -351,11 +351,17 @@ func (r *run) bundle(ctx context.Context, o *Opened, server, id, path string, wi
 	if id == "" {
 		return usagef("--bundle needs a TASK")
 	}
-	v := o.Monitor.Board()
 	k := taskmodel.Key{Server: server, ID: id, Role: taskmodel.Requestor}
-	if found := v.Find(server, id, taskmodel.Requestor); len(found) == 1 {
-		k = found[0]
+	found, err := o.Memory.Find(ctx, server, id, taskmodel.Requestor)
+	switch {
+	case err != nil:
+		return err
+	case len(found) == 0:
+		return failf("not_found", server, "this machine does not remember %s", k)
+	case len(found) > 1:
+		return usagef("%q begins %d tasks: give more of the id", k.String(), len(found))
 	}
+	k = found[0]
 	return toFile(path, r.env.Stdout, func(w io.Writer) error { return o.Memory.Bundle(ctx, k, nil, withIDs, w) })
 }
 
