@@ -8,8 +8,8 @@ import (
 
 // Fuzzy scores how well the words of a pattern are found in a text, each as a
 // run or else as letters in order; ok is false when one is not there. Higher
-// is better: runs before scattered letters, beginnings of words before their
-// middles.
+// is better: runs before scattered letters, the beginning of the text before
+// beginnings of words, those before their middles.
 func Fuzzy(pattern, text string) (score int, ok bool) {
 	text = strings.ToLower(text)
 	for _, w := range strings.Fields(strings.ToLower(pattern)) {
@@ -25,7 +25,10 @@ func Fuzzy(pattern, text string) (score int, ok bool) {
 func fuzzyWord(w, text string) (int, bool) {
 	if i := strings.Index(text, w); i >= 0 {
 		s := 100
-		if i == 0 || strings.ContainsRune(" _-./:", rune(text[i-1])) {
+		switch {
+		case i == 0:
+			s += 80
+		case strings.ContainsRune(" _-./:", rune(text[i-1])):
 			s += 50
 		}
 		return s, true

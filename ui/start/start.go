@@ -156,8 +156,13 @@ func (s *Start) rows(e *kit.Env) []row {
 			break
 		}
 	}
-	for _, t := range all {
-		rows = append(rows, row{tool: t})
+	// What can run as a task is what one is here for.
+	for _, plain := range []bool{false, true} {
+		for _, t := range all {
+			if (t.WhyNotTask != "") == plain {
+				rows = append(rows, row{tool: t})
+			}
+		}
 	}
 	return kit.Best(rows, s.edit.Text(), func(r row) string {
 		text := r.tool.Name + " " + r.tool.Title + " " + r.tool.Server
