@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 )
@@ -72,24 +71,41 @@ var faults = []fault{
 // An operation is what mcptasks does when the fault strikes.
 type operation struct {
 	name string
-	what string // for the table
-	kind string // of the message that is hit
-	at   string // its point
-	post string // of HTTP
+	what string // for the table; %s is the method
+	gen  map[taskmodel.Generation]hit
 	o    worldOptions
 	do   func(c *cell)
 }
+
+// A hit is where a fault strikes at an operation in one generation.
+type hit struct {
+	kind   string // of the message
+	at     string // its point
+	post   string // of HTTP
+	method string // for the table
+}
+
+func hits(kind, point, method string) hit {
+	return hit{kind: kind, at: point + ":" + method, post: "post:" + method, method: method}
+}
+
+const (
+	core  = taskmodel.GenCore
+	ext   = taskmodel.GenExtension
+	draft = taskmodel.GenDraft
+)
 
 // A cell is one pair of fault and operation on one transport.
 type cell struct {
 	*world
 	f     fault
 	op    operation
+	hit   hit
 	tried bool // an answer was sent
 }
 
 func (c *cell) strike() {
-	script := strings.NewReplacer("{at}", c.op.at, "{post}", c.op.post).Replace(c.f.script)
+	script := strings.NewReplacer("{at}", c.hit.at, "{post}", c.hit.post).Replace(c.f.script)
 	if err := c.s.Add(script); err != nil {
 		c.t.Fatal(err)
 	}
@@ -131,15 +147,17 @@ func (c *cell) ends(k taskmodel.Key, want taskmodel.Status) {
 }
 
 var operations = []operation{
-	{name: "connect", what: "`initialize`, from the start", kind: "r", at: "response:initialize", post: "post:initialize",
-		o: worldOptions{tasks: 3, quiet: true}, do: func(c *cell) {
+	{name: "connect", what: "%s, from the start",
+		gen: map[taskmodel.Generation]hit{core: hits("r", "response", "initialize"), ext: hits("r", "response", "server/discover"), draft: hits("r", "response", "initialize")},
+		o:   worldOptions{tasks: 3, quiet: true}, do: func(c *cell) {
 			c.strike()
 			c.run()
 			c.lift()
 			c.must("connected", 10*time.Minute, c.ready)
 		}},
-	{name: "list", what: "`tasks/list` from its second page on, 120 tasks", kind: "r", at: "response:tasks/list#2", post: "post:tasks/list#2",
-		o: worldOptions{tasks: 120, pageSize: 50, quiet: true}, do: func(c *cell) {
+	{name: "list", what: "%s from its second page on, 120 tasks",
+		gen: map[taskmodel.Generation]hit{core: {"r", "response:tasks/list#2", "post:tasks/list#2", "tasks/list"}, draft: {"r", "response:tasks/list#2", "post:tasks/list#2", "tasks/list"}},
+		o:   worldOptions{tasks: 120, pageSize: 50, quiet: true}, do: func(c *cell) {
 			c.strike()
 			c.run()
 			time.Sleep(100 * time.Millisecond)
@@ -152,8 +170,13 @@ var operations = []operation{
 				return v.Len() >= 120 && s.ListIncomplete == "" && !s.Listing
 			})
 		}},
-	{name: "poll", what: "`tasks/get` of a task that runs", kind: "r", at: "response:tasks/get", post: "post:tasks/get",
+	{name: "poll", what: "%s of a task that runs",
+		gen: map[taskmodel.Generation]hit{core: hits("r", "response", "tasks/get"), ext: hits("r", "response", "tasks/get"), draft: hits("r", "response", "tasks/get")},
 		do: func(c *cell) {
+			if c.gen == ext {
+				// Where pushes are promised, polls are rare.
+				_ = c.s.Add("notification:notifications/subscriptions/acknowledged* never; notification:notifications/tasks* never")
+			}
 			c.run2()
 			k := c.start("reindex_search", `{"index":"a"}`)
 			time.Sleep(7 * time.Second)
@@ -164,8 +187,9 @@ var operations = []operation{
 				c.t.Errorf("the task is %s", t.Status)
 			}
 		}},
-	{name: "push", what: "`notifications/tasks/status` of a task that ends (HTTP's own faults: the GET stream)", kind: "n",
-		at: "notification:notifications/tasks/status", post: "get",
+	{name: "push", what: "%s of a task that ends (HTTP's own faults: the stream that brings it)",
+		gen: map[taskmodel.Generation]hit{core: {"n", "notification:notifications/tasks/status", "get", "notifications/tasks/status"},
+			ext: {"n", "notification:notifications/tasks", "post:subscriptions/listen", "notifications/tasks"}},
 		do: func(c *cell) {
 			if c.f.http {
 				c.strike() // the stream is opened with the connection
@@ -179,7 +203,8 @@ var operations = []operation{
 			c.must("the end is heard", 10*time.Minute, func(v *board.Version) bool { return c.over(v, k) })
 			c.ends(k, taskmodel.Completed)
 		}},
-	{name: "question", what: "`elicitation/create` of a task of ours", kind: "q", at: "question:elicitation/create", post: "post:tasks/result",
+	{name: "question", what: "%s, which brings the question of a task of ours",
+		gen: map[taskmodel.Generation]hit{core: hits("q", "question", "elicitation/create"), ext: hits("r", "response", "tasks/get"), draft: hits("q", "question", "elicitation/create")},
 		do: func(c *cell) {
 			c.run2()
 			k := c.start("deploy_release", `{"service":"api","version":"v4.12.0"}`)
@@ -187,7 +212,9 @@ var operations = []operation{
 			c.lift()
 			c.answered(k)
 		}},
-	{name: "answer", what: "a person's answer to it", kind: "a", at: "answer:elicitation/create", post: "post:answer",
+	{name: "answer", what: "a person's answer to it, %s",
+		gen: map[taskmodel.Generation]hit{core: {"a", "answer:elicitation/create", "post:answer", "the response"}, ext: hits("r", "response", "tasks/update"),
+			draft: {"a", "answer:elicitation/create", "post:answer", "the response"}},
 		do: func(c *cell) {
 			c.run2()
 			k := c.start("deploy_release", `{"service":"api","version":"v4.12.0"}`)
@@ -198,7 +225,8 @@ var operations = []operation{
 			c.lift()
 			c.answered(k)
 		}},
-	{name: "cancel", what: "`tasks/cancel`", kind: "r", at: "response:tasks/cancel", post: "post:tasks/cancel",
+	{name: "cancel", what: "%s",
+		gen: map[taskmodel.Generation]hit{core: hits("r", "response", "tasks/cancel"), ext: hits("r", "response", "tasks/cancel")},
 		do: func(c *cell) {
 			c.run2()
 			k := c.start("reindex_search", `{"index":"a"}`)
@@ -221,7 +249,8 @@ var operations = []operation{
 			c.must("cancelled", 10*time.Minute, func(v *board.Version) bool { return c.over(v, k) })
 			c.ends(k, taskmodel.Cancelled)
 		}},
-	{name: "result", what: "`tasks/result` of a task that has ended", kind: "r", at: "response:tasks/result", post: "post:tasks/result",
+	{name: "result", what: "%s of a task that has ended",
+		gen: map[taskmodel.Generation]hit{core: hits("r", "response", "tasks/result")},
 		do: func(c *cell) {
 			c.run2()
 			c.strike()
@@ -262,9 +291,10 @@ func (c *cell) reply(q taskmodel.QuestionID) {
 // and that it has the effect.
 func (c *cell) answered(k taskmodel.Key) {
 	c.t.Helper()
+	asked := 0
 	for range 20 {
 		c.must("the server", 5*time.Minute, c.ready)
-		if c.wait(40*time.Second, func(v *board.Version) bool {
+		if c.wait(100*time.Second, func(v *board.Version) bool {
 			if c.over(v, k) {
 				return true
 			}
@@ -287,11 +317,16 @@ func (c *cell) answered(k taskmodel.Key) {
 		// where there is none.
 		sent := false
 		for _, q := range c.m.Board().Questions() {
-			if q.Task == k && q.State != taskmodel.QuestionWithdrawn && !sent {
+			if q.Task == k && q.State != taskmodel.QuestionWithdrawn && !sent && asked == 0 {
 				sent = true
 				c.note("(sent again by hand)")
 				c.reply(q.ID)
 			}
+		}
+		if asked++; !sent && asked > 1 {
+			c.note("(reconnected by hand)")
+			c.m.Connect("ci")
+			continue
 		}
 		if !sent {
 			c.note("(`a` asks for the question)")
@@ -306,48 +341,54 @@ func (c *cell) answered(k taskmodel.Key) {
 	c.ends(k, taskmodel.Completed)
 	if t := c.task(k); t.Status == taskmodel.Completed {
 		c.must("the result", 5*time.Minute, func(v *board.Version) bool { t, _ := v.Task(k); return t.Outcome.Result != nil })
-		if out := string(c.task(k).Outcome.Result); !strings.Contains(out, `"rolledOut":true`) {
+		switch out := string(c.task(k).Outcome.Result); {
+		case strings.Contains(out, `"rolledOut":true`):
+		case c.gen == draft && c.carrier == "http" && strings.Contains(out, "nobody approved in time"):
+			// The draft has no request by which a question comes again within
+			// the session.
+			c.note("(the question cannot be had again; the server goes on without an answer in its own time)")
+		default:
 			c.t.Errorf("the answer is not in the result: %s", out)
 		}
 	}
 }
 
-// TestMatrix puts every fault at every operation on both transports. What the
-// person sees is compared with FAULTS.md; that the status on the board is never
-// other than the server's, that nothing is sent twice by itself, and that all
-// is well afterwards is asserted in each.
+// TestMatrix puts every fault at every operation, in each generation that has
+// it, on both transports. What the person sees is compared with FAULTS.md; that
+// the status on the board is never other than the server's, that nothing is sent
+// twice by itself, and that all is well afterwards is asserted in each.
 func TestMatrix(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string][]string{}
-	for _, op := range operations {
-		for _, f := range faults {
-			if !strings.Contains(f.kinds, op.kind) || f.http && op.name == "question" || op.name == "answer" && f.name == "is a 404" {
-				// A server that disowns a session for one message, and keeps its
-				// question in it, cannot be reached by anything from here.
-				continue
-			}
-			for _, carrier := range []string{"pipe", "http"} {
-				if f.http && carrier == "pipe" {
-					continue
+	t.Run("cells", func(t *testing.T) {
+		for _, op := range operations {
+			for gen, hit := range op.gen {
+				for _, f := range faults {
+					for _, carrier := range []string{"pipe", "http"} {
+						if !applies(f, op, hit, carrier) {
+							continue
+						}
+						name := cellName(op, gen, f, carrier)
+						t.Run(name, func(t *testing.T) {
+							t.Parallel()
+							synctest.Test(t, func(t *testing.T) {
+								o := op.o
+								o.carrier, o.gen, o.quiet = carrier, gen, true
+								c := &cell{world: newWorld(t, o), f: f, op: op, hit: hit}
+								op.do(c)
+								sees := c.sights()
+								c.well()
+								c.honest()
+								mu.Lock()
+								seen[name] = sees
+								mu.Unlock()
+							})
+						})
+					}
 				}
-				name := fmt.Sprintf("%s/%s/%s", op.name, f.name, carrier)
-				t.Run(name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						o := op.o
-						o.carrier, o.quiet = carrier, true
-						c := &cell{world: newWorld(t, o), f: f, op: op}
-						op.do(c)
-						sees := c.sights()
-						c.well()
-						c.honest()
-						mu.Lock()
-						seen[name] = sees
-						mu.Unlock()
-					})
-				})
 			}
 		}
-	}
+	})
 	if t.Failed() {
 		return
 	}
@@ -364,6 +405,23 @@ func TestMatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, string(have), string(want))
+}
+
+func cellName(op operation, gen taskmodel.Generation, f fault, carrier string) string {
+	return fmt.Sprintf("%s/%s/%s/%s", op.name, gen, f.name, carrier)
+}
+
+// applies reports whether a pair of fault and operation is one.
+func applies(f fault, op operation, h hit, carrier string) bool {
+	switch {
+	case !strings.Contains(f.kinds, h.kind), f.http && carrier == "pipe", f.http && h.kind == "q":
+		return false
+	case h.kind == "a" && f.name == "is a 404":
+		// A server that disowns a session for one message, and keeps its
+		// question in it, cannot be reached by anything from here.
+		return false
+	}
+	return true
 }
 
 // honest asserts that the board never said of a task what no server said, and
@@ -386,5 +444,3 @@ func (c *cell) honest() {
 		c.t.Errorf("%d calls were sent for %d", n, c.calls)
 	}
 }
-
-var _ = monitor.ErrUnconfirmed

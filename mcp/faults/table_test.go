@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"mcptasks/taskmodel"
 )
 
 // table writes FAULTS.md.
@@ -19,33 +21,47 @@ one the test asserts that no status was shown but the server's own, that nothing
 itself, and that afterwards all is well again without help: the server is ready, every row is as the server has it, and a
 task that is started then ends and has its result. Where a person had to do something it is said in brackets.
 `)
-	for _, op := range operations {
-		fmt.Fprintf(&b, "\n## %s\n\nHit: %s.\n\n| what goes wrong | what the person sees on stdio | over HTTP |\n|---|---|---|\n", op.name, op.what)
-		for _, f := range faults {
-			var cells []string
-			any := false
-			for _, carrier := range []string{"pipe", "http"} {
-				sees, ok := seen[fmt.Sprintf("%s/%s/%s", op.name, f.name, carrier)]
-				any = any || ok
-				switch {
-				case !ok:
-					cells = append(cells, "–")
-				case len(sees) == 0:
-					cells = append(cells, "nothing")
-				default:
-					cells = append(cells, strings.ReplaceAll(strings.Join(sees, "<br>"), "|", `\|`))
-				}
+	for _, gen := range []taskmodel.Generation{core, ext, draft} {
+		fmt.Fprintf(&b, "\n## %s\n", gen)
+		for _, op := range operations {
+			if h, ok := op.gen[gen]; ok {
+				section(&b, op, gen, h, seen)
 			}
-			if !any {
-				continue
-			}
-			if cells[0] == cells[1] && cells[0] != "nothing" {
-				cells[1] = "the same"
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.name, cells[0], cells[1])
 		}
 	}
 	return b.String()
+}
+
+// section is the table of one operation in one generation.
+func section(b *strings.Builder, op operation, gen taskmodel.Generation, h hit, seen map[string][]string) {
+	method := h.method
+	if strings.Contains(method, "/") || method == "initialize" {
+		method = "`" + method + "`"
+	}
+	fmt.Fprintf(b, "\n### %s, %s\n\nHit: %s.\n\n| what goes wrong | what the person sees on stdio | over HTTP |\n|---|---|---|\n", op.name, gen, fmt.Sprintf(op.what, method))
+	for _, f := range faults {
+		var cells []string
+		any := false
+		for _, carrier := range []string{"pipe", "http"} {
+			sees, ok := seen[cellName(op, gen, f, carrier)]
+			any = any || ok
+			switch {
+			case !ok:
+				cells = append(cells, "–")
+			case len(sees) == 0:
+				cells = append(cells, "nothing")
+			default:
+				cells = append(cells, strings.ReplaceAll(strings.Join(sees, "<br>"), "|", `\|`))
+			}
+		}
+		if !any {
+			continue
+		}
+		if cells[0] == cells[1] && cells[0] != "nothing" {
+			cells[1] = "the same"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", f.name, cells[0], cells[1])
+	}
 }
 
 // compare reports the lines in which FAULTS.md is out of date.
