@@ -311,6 +311,9 @@ func finish(s *Server, where Search) {
 	}
 	s.raw, s.target = s.Entry, TargetOf(s.Entry)
 	s.Entry = x.entry(s.raw)
+	if s.Entry.TokenEnv != "" {
+		s.token, _ = where.Env(s.Entry.TokenEnv)
+	}
 	if len(x.extra) > 0 {
 		env := maps.Clone(x.extra)
 		maps.Copy(env, s.Entry.Env)

@@ -20,6 +20,7 @@ type Server struct {
 	Inputs   []Input // values to ask for before it is started
 	target   string
 	raw      ServerEntry     // as written, before variables were put in
+	token    string          // what token_env names
 	set      map[string]bool // keys that --set gave
 }
 
@@ -47,6 +48,52 @@ func (s Server) Stdio() bool { return s.Entry.Command != "" }
 // made by TargetOf from the entry before variables were put in, so it holds no
 // secret that came from one.
 func (s Server) Target() string { return s.target }
+
+// Secrets are the values of the entry that must not be shown: of its environment
+// and arguments what is named like a secret, of its headers also what came from
+// a variable, the client's secret, the token, what a URL carries.
+func (s Server) Secrets() []string {
+	var out []string
+	add := func(v string) {
+		if len(v) >= 6 { // a shorter word stands in too many texts that do not mean it
+			out = append(out, v)
+		}
+	}
+	for k, v := range s.Entry.Headers {
+		if secretName.MatchString(k) || s.raw.Headers[k] != v {
+			_, token, _ := strings.Cut(v, " ")
+			add(token) // after the word that says what it is for
+			add(v)
+		}
+	}
+	for k, v := range s.Entry.Env {
+		if secretName.MatchString(k) {
+			add(v)
+		}
+	}
+	add(s.Entry.OAuth.ClientSecret)
+	add(s.token)
+	if u, err := url.Parse(s.Entry.URL); err == nil {
+		if pw, ok := u.User.Password(); ok {
+			add(pw)
+		}
+		for _, vs := range u.Query() {
+			for _, v := range vs {
+				add(v)
+			}
+		}
+	}
+	for i, a := range s.Entry.Args {
+		if masked := maskArgs(s.Entry.Args)[i]; masked != a && !strings.Contains(a, "://") {
+			_, v, ok := strings.Cut(a, "=")
+			if !ok {
+				v = a
+			}
+			add(v)
+		}
+	}
+	return out
+}
 
 // Keep reports whether a tool's arguments and results may be kept on disk.
 func (s Server) Keep(tool string) bool {

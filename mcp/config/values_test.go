@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,5 +64,30 @@ func TestSetNamesServersAsTheyAreShown(t *testing.T) {
 	s.Sets = []string{"cursor:a.transport=sse"}
 	if e := server(t, load(t, s), "cursor:a").Entry; e.Transport != "sse" {
 		t.Errorf("entry = %+v", e)
+	}
+}
+
+func TestSecretsOfAnEntry(t *testing.T) {
+	s := sandbox(t, map[string]string{"T": "secret-1", "M": "mode-word", "TOK": "secret-2"}, map[string]string{"home/c.toml": `
+[servers.web]
+url = "https://u:secret-3@x.example/mcp?key=secret-4"
+headers = { Authorization = "Bearer ${T}", X-Plain = "plain-value" }
+token_env = "TOK"
+oauth = { client_secret = "secret-5" }
+[servers.cmd]
+command = "run"
+args = ["--token", "secret-6", "--api-key=secret-7", "plain-arg"]
+env = { API_KEY = "secret-8", MODE = "${M}" }
+`})
+	s.Files = []string{s.Home + "/c.toml"}
+	c := load(t, s)
+	for name, want := range map[string]string{
+		"web": "Bearer secret-1,secret-1,secret-2,secret-3,secret-4,secret-5", "cmd": "secret-6,secret-7,secret-8",
+	} {
+		got := server(t, c, name).Secrets()
+		slices.Sort(got)
+		if strings.Join(got, ",") != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }

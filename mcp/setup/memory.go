@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"mcptasks/mcp/config"
@@ -15,8 +18,11 @@ import (
 // A Memory is the journal as the commands use it: by servers' names.
 type Memory struct {
 	*journal.Journal
+	dir     string
 	targets map[string]string
 	policy  journal.Policy
+	secrets []string // that must not stand in a bundle
+	log     *slog.Logger
 }
 
 // OpenMemory opens the journal in dir. What keeps it from opening is told in
@@ -31,7 +37,7 @@ func OpenMemory(dir string, c config.Config, what string, log *slog.Logger) (*Me
 	if err != nil {
 		return nil, []string{err.Error() + " Nothing will be remembered in this run."}
 	}
-	m := &Memory{Journal: j, targets: map[string]string{}, policy: journal.Policy{Age: 90 * 24 * time.Hour, Bytes: 500 << 20}}
+	m := &Memory{Journal: j, dir: dir, log: log, targets: map[string]string{}, policy: journal.Policy{Age: 90 * 24 * time.Hour, Bytes: 500 << 20}}
 	if d := f.History.Days; d > 0 {
 		m.policy.Age = time.Duration(d) * 24 * time.Hour
 	}
@@ -40,6 +46,7 @@ func OpenMemory(dir string, c config.Config, what string, log *slog.Logger) (*Me
 	}
 	for _, s := range c.Servers {
 		m.targets[s.Name] = s.Target()
+		m.secrets = append(m.secrets, s.Secrets()...)
 	}
 	var notes []string
 	if aside := journal.Damaged(dir); len(aside) > before {
@@ -87,19 +94,77 @@ func (m *Memory) Import(ctx context.Context, r io.Reader) (string, error) {
 	return fmt.Sprintf("Took in %d tasks, %d questions, %d results and %d lines of history; passed over %d lines.", in.Tasks, in.Questions, in.Results, in.Events, in.Skipped), nil
 }
 
-// Bundle writes one task with all that belongs to it, without secrets.
-func (m *Memory) Bundle(ctx context.Context, k taskmodel.Key, wire []taskmodel.WireEntry, keepIDs bool, w io.Writer) error {
-	target, ok := m.targets[k.Server]
-	if !ok { // a server of an earlier run, by the label that it had
-		found, err := m.Journal.Find(ctx, k.Server, k.ID, k.Role)
-		if err != nil {
-			return err
+// pruneEvery is how often the journal is brought within its bounds by itself.
+const pruneEvery = 24 * time.Hour
+
+// Retain prunes once a day until ctx ends, whichever process comes first: a
+// file beside the journal tells when it was done last.
+func (m *Memory) Retain(ctx context.Context) {
+	stamp := filepath.Join(m.dir, "pruned")
+	for {
+		wait := pruneEvery
+		if info, err := os.Stat(stamp); err == nil {
+			wait = time.Until(info.ModTime().Add(pruneEvery))
+		} else {
+			wait = 0
 		}
-		for _, f := range found {
-			target = f.Target
+		if wait > pruneEvery { // the clock was set back
+			wait = 0
+		}
+		t := time.NewTimer(max(wait, time.Second)) // the start has other things to do
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		if info, err := os.Stat(stamp); err == nil && wait > 0 && time.Until(info.ModTime().Add(pruneEvery)) > 0 {
+			continue // another process was first
+		}
+		p, err := m.Journal.Prune(ctx, m.policy)
+		if ctx.Err() != nil {
+			return // the next run goes on with it
+		}
+		if err != nil {
+			m.log.Warn("the journal could not be pruned", "error", err)
+		} else {
+			m.log.Info("the journal was pruned", "tasks", p.Tasks, "results", p.Results, "events", p.Events)
+		}
+		if err := touch(stamp); err != nil {
+			m.log.Warn("cannot note that the journal was pruned", "error", err)
+			return
 		}
 	}
-	b, err := m.Journal.Bundle(ctx, target, k, journal.BundleOptions{Wire: wire, KeepIDs: keepIDs})
+}
+
+func touch(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_ = f.Close()
+	now := time.Now()
+	return os.Chtimes(path, now, now)
+}
+
+// Bundle writes one task with all that belongs to it, without secrets. An id
+// that is only the beginning of one will do.
+func (m *Memory) Bundle(ctx context.Context, k taskmodel.Key, wire []taskmodel.WireEntry, keepIDs bool, w io.Writer) error {
+	found, err := m.Journal.Find(ctx, k.Server, k.ID, k.Role)
+	if err != nil {
+		return err
+	}
+	if t, ok := m.targets[k.Server]; ok { // a label may have had another target before
+		found = slices.DeleteFunc(found, func(f journal.Remembered) bool { return f.Target != t })
+	}
+	switch len(found) {
+	case 0:
+		return fmt.Errorf("this machine does not remember %s", k)
+	case 1:
+	default:
+		return fmt.Errorf("%q begins %d tasks: give more of the id", k.ID, len(found))
+	}
+	b, err := m.Journal.Bundle(ctx, found[0].Target, found[0].Task.Key, journal.BundleOptions{Wire: wire, KeepIDs: keepIDs, Secrets: m.secrets})
 	if err != nil {
 		return err
 	}

@@ -41,10 +41,11 @@ func Spec(s config.Server, o Options) monitor.ServerSpec {
 	spec := monitor.ServerSpec{
 		Name: s.Name, Target: s.Target(), Source: s.Source, Autostart: s.Autostart(), Disabled: s.Disabled,
 		Era: era(s), Generation: generation(e.Generation), PollMin: time.Duration(e.PollMin), Keep: s.Keep,
-		Roots: roots(e.Roots, o.Cwd), SamplingCommand: e.SamplingCommand,
+		Roots: roots(e.Roots, o.Cwd),
 	}
 	if spec.Disabled == "" && len(s.Inputs) > 0 {
-		spec.Disabled = fmt.Sprintf("it asks for %s, which was not given", s.Inputs[0].ID)
+		id := s.Inputs[0].ID
+		spec.Disabled = fmt.Sprintf("it asks for %s, which was not given: start it by its name (mcptasks %s), or set %s", id, s.Name, InputVariable(id))
 	}
 	if e.Insecure {
 		spec.Warning = "the server's certificate is not checked (insecure = true)"

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +171,28 @@ func TestPruneByAge(t *testing.T) {
 	}
 	if h, err := j.TaskHistory(context.Background(), target, "runs", taskmodel.Requestor, 0); err != nil || len(h) != 1 {
 		t.Errorf("the history of what runs: %v %v", h, err)
+	}
+}
+
+// Pruning is many short writes, and can be stopped between them.
+func TestPruneInSteps(t *testing.T) {
+	c := newClock()
+	j := opened(t, t.TempDir(), c.options(Options{}))
+	var all []Entry
+	for i := range 2*pruneTasks + 50 {
+		task := ended(strconv.Itoa(i), taskmodel.Completed, 5)
+		all = append(all, Entry{Target: target, Server: "ci", Task: &task, Event: &taskmodel.Event{Kind: taskmodel.EventCreated, Time: sec(0)}})
+	}
+	write(t, j, all...)
+	c.pass(48 * time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := j.Prune(ctx, Policy{Age: time.Hour}); !errors.Is(err, context.Canceled) || got.Tasks > pruneTasks {
+		t.Errorf("with the context over: %+v, %v", got, err)
+	}
+	left := len(restore(t, j).Tasks)
+	if got, err := j.Prune(t.Context(), Policy{Age: time.Hour}); err != nil || got.Tasks != left || len(restore(t, j).Tasks) != 0 {
+		t.Errorf("%+v, %v; %d were left", got, err, left)
 	}
 }
 

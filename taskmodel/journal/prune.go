@@ -62,25 +62,55 @@ func (j *Journal) size(ctx context.Context) int64 {
 	return (pages - free) * size
 }
 
-func (j *Journal) pruneOlder(ctx context.Context, cutoff int64, out *Pruned) error {
-	return j.act(ctx, func(t *tx) error {
-		n, err := t.dropTasks(`SELECT server, role, task FROM tasks t WHERE `+prunable+` AND `+over+` < ?`, out, cutoff)
-		if err != nil {
+// steps repeats an act, each time in a transaction of its own, until it finds
+// nothing more: nobody else waits for longer than one of them.
+func (j *Journal) steps(ctx context.Context, f func(*tx) (int, error)) error {
+	for {
+		n := 0
+		err := j.act(ctx, func(t *tx) (err error) {
+			n, err = f(t)
+			return err
+		})
+		if err != nil || n == 0 {
 			return err
 		}
-		out.Tasks += n
-		// Rows of tasks that are still there stay; of servers and of tasks that are
-		// gone from the table they go.
-		res, err := t.exec(`DELETE FROM events WHERE at < ? AND NOT EXISTS
-			(SELECT 1 FROM tasks t WHERE t.server = events.server AND t.role = events.role AND t.task = events.task)`, cutoff)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
+		}
+	}
+}
+
+// What one step takes at most.
+const (
+	pruneTasks  = 200
+	pruneEvents = 2000
+	prunePages  = 2000
+)
+
+func (j *Journal) pruneOlder(ctx context.Context, cutoff int64, out *Pruned) error {
+	if err := j.steps(ctx, func(t *tx) (int, error) {
+		n, err := t.dropTasks(`SELECT server, role, task FROM tasks t WHERE `+prunable+` AND `+over+` < ? LIMIT ?`, out, cutoff, pruneTasks)
+		out.Tasks += n
+		return n, err
+	}); err != nil {
+		return err
+	}
+	// Rows of tasks that are still there stay; of servers and of tasks that are
+	// gone from the table they go.
+	if err := j.steps(ctx, func(t *tx) (int, error) {
+		t.tidy = true
+		res, err := t.exec(`DELETE FROM events WHERE id IN (SELECT id FROM events e WHERE at < ? AND NOT EXISTS
+			(SELECT 1 FROM tasks t WHERE t.server = e.server AND t.role = e.role AND t.task = e.task) LIMIT ?)`, cutoff, pruneEvents)
+		if err != nil {
+			return 0, err
 		}
 		rows, err := res.RowsAffected()
 		out.Events += int(rows)
-		if err != nil {
-			return err
-		}
+		return int(rows), err
+	}); err != nil {
+		return err
+	}
+	return j.act(ctx, func(t *tx) error {
 		for _, q := range []string{
 			`DELETE FROM acts WHERE at < ?`,
 			`DELETE FROM taps WHERE started < ? AND NOT EXISTS
@@ -151,7 +181,7 @@ func (j *Journal) pruneTo(ctx context.Context, bytes int64, out *Pruned) error {
 				out.Results += int(n)
 				return err
 			}
-			dropped, err := t.dropTasks(`SELECT server, role, task FROM tasks t WHERE `+prunable+` ORDER BY `+over+` LIMIT 200`, out)
+			dropped, err := t.dropTasks(`SELECT server, role, task FROM tasks t WHERE `+prunable+` ORDER BY `+over+` LIMIT ?`, out, pruneTasks)
 			n = int64(dropped)
 			out.Tasks += dropped
 			return err
@@ -171,26 +201,25 @@ func (j *Journal) pruneTo(ctx context.Context, bytes int64, out *Pruned) error {
 
 // compact gives the pages that became free back to the disk.
 func (j *Journal) compact(ctx context.Context) error {
-	return j.act(ctx, func(t *tx) error {
-		var free int64
-		if err := t.queryRow(`PRAGMA freelist_count`, nil, &free); err != nil {
-			return err
-		}
+	before := int64(-1)
+	return j.steps(ctx, func(t *tx) (int, error) {
 		t.tidy = true
-		if free == 0 {
-			return nil
+		var free int64
+		if err := t.queryRow(`PRAGMA freelist_count`, nil, &free); err != nil || free == 0 || free == before {
+			return 0, err
 		}
-		s, err := t.prepare(`PRAGMA incremental_vacuum`)
+		before = free
+		s, err := t.prepare(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, prunePages))
 		if err != nil {
-			return err
+			return 0, err
 		}
 		rows, err := s.QueryContext(context.Background())
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer rows.Close()
 		for rows.Next() {
 		}
-		return rows.Err()
+		return 1, rows.Err()
 	})
 }
