@@ -9,14 +9,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -58,43 +53,10 @@ func Command(t testing.TB, name string) []string {
 	return Get(t, name).Command
 }
 
-// Serve starts an HTTP peer on a free loopback port, waits until it accepts
-// connections, and gives its URL. The peer is killed, with all that it
-// started, when the test ends.
+// Serve is Start for those who need no more than the URL.
 func Serve(t testing.TB, name string) string {
 	t.Helper()
-	p := Get(t, name)
-	port := freePort(t)
-	sub := strings.NewReplacer("{port}", strconv.Itoa(port))
-	args := make([]string, len(p.Command))
-	for i, a := range p.Command {
-		args[i] = sub.Replace(a)
-	}
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = os.Environ()
-	for k, v := range p.Env {
-		cmd.Env = append(cmd.Env, k+"="+sub.Replace(v))
-	}
-	log := new(tail)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("peer %s: %v", name, err)
-	}
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("peer %s said:\n%s", name, log)
-		}
-	})
-	url := sub.Replace(p.URL)
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	if err := answers(ctx, url); err != nil {
-		t.Fatalf("peer %s does not answer at %s: %v\n%s", name, url, err, log)
-	}
-	return url
+	return Start(t, name).URL
 }
 
 // answers asks until the server gives any HTTP answer.
@@ -116,14 +78,4 @@ func answers(ctx context.Context, url string) error {
 		case <-tick.C:
 		}
 	}
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

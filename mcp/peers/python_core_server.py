@@ -1,7 +1,8 @@
 """A server with 2025-11-25 tasks on the Python SDK's experimental support.
 
-Tools: slow (works in steps, says so), approve (asks in mid-run), haiku (asks
-for sampling in mid-run), broken (fails), ask_as_task (asks the client to run an
+Tools: slow (works in steps, says so), approve (asks in mid-run), plan (asks
+twice, in two rounds), haiku (asks for sampling in mid-run), broken (fails),
+refused (ends with the tool's own error), ask_as_task (asks the client to run an
 elicitation as a task). It speaks stdio, or Streamable HTTP with --listen PORT.
 """
 
@@ -29,6 +30,8 @@ async def list_tools():
     return [
         t.Tool(name="slow", description="Works in steps.", inputSchema=steps, execution=TASK),
         t.Tool(name="approve", description="Asks before it goes on.", inputSchema=NOTHING, execution=TASK),
+        t.Tool(name="plan", description="Asks twice.", inputSchema=NOTHING, execution=TASK),
+        t.Tool(name="refused", description="Ends with an error of its own.", inputSchema=NOTHING, execution=TASK),
         t.Tool(name="haiku", description="Asks for a poem.", inputSchema=NOTHING, execution=TASK),
         t.Tool(name="broken", description="Fails.", inputSchema=NOTHING, execution=TASK),
         t.Tool(name="ask_as_task", description="Asks the client as a task.", inputSchema=NOTHING, execution=TASK),
@@ -39,16 +42,40 @@ async def list_tools():
 FORM = {"type": "object", "properties": {"go": {"type": "boolean"}}, "required": ["go"]}
 
 
+async def say(task, words):
+    """Says how far a task is. Where it has ended meanwhile (cancelled, expired)
+    the SDK would fail it once more and with that end the whole server, so its
+    work is left where it is."""
+    try:
+        await task.update_status(words)
+    except ValueError:
+        await asyncio.Event().wait()
+
+
 async def slow(task, args):
     for i in range(args["steps"]):
-        await task.update_status(f"step {i + 1} of {args['steps']}")
+        await say(task, f"step {i + 1} of {args['steps']}")
         await asyncio.sleep(0.1)
+    await say(task, "done")
     return text(f"{args['steps']} steps done")
 
 
 async def approve(task, args):
     answer = await task.elicit(message="Go on?", requestedSchema=FORM)
     return text(f"{answer.action}: {answer.content}")
+
+
+async def plan(task, args):
+    first = await task.elicit(message="Go on?", requestedSchema=FORM)
+    if first.action != "accept" or not first.content["go"]:
+        return text("not planned")
+    many = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 3}}, "required": ["n"]}
+    second = await task.elicit(message="How many?", requestedSchema=many)
+    return text(f"planned {second.content['n']}")
+
+
+async def refused(task, args):
+    return text("there is no such branch", error=True)
 
 
 async def haiku(task, args):
@@ -68,7 +95,7 @@ async def ask_as_task(task, args):
     return text(f"{answer.action}: {answer.content}")
 
 
-WORK = {f.__name__: f for f in (slow, approve, haiku, broken, ask_as_task)}
+WORK = {f.__name__: f for f in (slow, approve, plan, refused, haiku, broken, ask_as_task)}
 
 
 @server.call_tool()
