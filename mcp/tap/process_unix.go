@@ -73,11 +73,13 @@ type guard struct {
 	in  io.WriteCloser
 }
 
+// Shells do not agree on how a group is written.
 const guardScript = `read -r g || exit 0
 read -r x && exit 0
-kill -TERM -- "-$g" 2>/dev/null || exit 0
+end() { kill -s "$1" -- "-$g" 2>/dev/null || kill "-$1" "-$g" 2>/dev/null; }
+end TERM || exit 0
 sleep 1
-kill -KILL -- "-$g" 2>/dev/null`
+end KILL`
 
 // newGuard starts a guard over nothing yet; nil when there is no shell.
 func newGuard() *guard {

@@ -48,6 +48,8 @@ type Options struct {
 	Memory func(ctx context.Context) (Memory, error)
 	Log    *slog.Logger
 	Now    func() time.Time
+
+	made func(*tap) // for tests
 }
 
 // A Memory is the journal with what belongs to it.
@@ -135,6 +137,9 @@ func newTap(o Options) *tap {
 		}
 	}
 	t.ctx, t.stop = context.WithCancel(context.Background())
+	if o.made != nil {
+		o.made(t)
+	}
 	return t
 }
 
