@@ -399,12 +399,14 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 		if state = before; state != taskmodel.QuestionAnswered {
 			state = taskmodel.QuestionUnconfirmed
 		}
-		out = sentence(ErrNoQuestion, err, "%s: this question has had its answer, and takes no other; the server is asked to put it again if it still waits", s.spec.Name)
-		m.post(func() {
+		words := "the server asks again if it wants one"
+		_ = m.do(m.ctx, func() {
 			if w := s.watches[q.Task.ID]; w != nil && conn == s.conn && w.status == taskmodel.InputRequired && s.row.Generation == taskmodel.GenCore {
+				words = "the server is asked to put it again if it still waits"
 				s.askAgain(w)
 			}
 		})
+		out = sentence(ErrNoQuestion, err, "%s: this question has had its answer, and takes no other; %s", s.spec.Name, words)
 	case errors.Is(err, mcp.ErrNoQuestion):
 		state, words = taskmodel.QuestionWithdrawn, "the server does not ask this any more"
 		out = sentence(ErrNoQuestion, err, "%s: the server does not ask this any more; nothing was sent", s.spec.Name)
