@@ -311,3 +311,47 @@ func TestStdioHeldElsewhereIsNotGone(t *testing.T) {
 		}
 	})
 }
+
+// The program was killed while an answer was on its way: it stands as sent with
+// an unknown outcome, what was sent is offered again as the draft, and the
+// program sends nothing by itself.
+func TestAnUndeliveredAnswerIsOfferedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		asking(f, "s1")
+		ja := &cutOff{Journal: openJournal(t, dir, "mcptasks")}
+		a := run(t, func(o *Options) { o.Journal = ja }, []string{"ci"}, f)
+		if _, err := a.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "deploy"}); err != nil {
+			t.Fatal(err)
+		}
+		f.put("t1", taskmodel.InputRequired)
+		a.sleep(3 * time.Second)
+		f.last().h.Asked(question("tag:7", "t1"))
+		synctest.Wait()
+		f.hook(func() {
+			f.answer = func(ctx context.Context, _ taskmodel.Answer) error {
+				ja.dead.Store(true)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		})
+		go func() { _ = a.m.Answer(t.Context(), accept("tag:7")) }()
+		a.sleep(time.Second)
+		a.end()
+		if err := ja.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		f.hook(func() { f.answer = nil })
+		f.forgetCalls()
+		r := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		r.sleep(time.Minute)
+		q := r.question("tag:7")
+		if q.State != taskmodel.QuestionUnconfirmed || string(q.Draft) != `{"a":"secret words"}` || f.total("answer") != 0 {
+			t.Errorf("%s, draft %s, sent %d", q.State, q.Draft, f.total("answer"))
+		}
+		if err := r.m.Answer(t.Context(), accept("tag:7")); err != nil || f.called("answer", "tag:7") != 1 {
+			t.Errorf("sent again by the person: %v, %d", err, f.called("answer", "tag:7"))
+		}
+	})
+}

@@ -204,6 +204,9 @@ func TestRestoreAfterKill(t *testing.T) {
 	if len(r.Questions) != 1 || r.Questions[0].State != taskmodel.QuestionUnconfirmed {
 		t.Errorf("what was sent and not confirmed must stand so: %+v", r.Questions)
 	}
+	if q := r.Questions[0]; q.Draft != nil || q.Params != nil {
+		t.Errorf("what was not there has become draft %q, params %q", q.Draft, q.Params)
+	}
 	if len(r.Answers) != 1 || string(r.Answers[0].Content) != `{"ok":true}` || r.Answers[0].Action != taskmodel.Accept {
 		t.Errorf("answers %+v", r.Answers)
 	}

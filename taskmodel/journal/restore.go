@@ -162,6 +162,11 @@ func (j *Journal) questions(ctx context.Context, tx *sql.Tx, label, query string
 			j.log.Error("a question in the journal cannot be read", "server", label, "error", err)
 			continue
 		}
+		for _, raw := range []*json.RawMessage{&q.Draft, &q.Schema, &q.Params} {
+			if string(*raw) == "null" {
+				*raw = nil // so it was written: there is none
+			}
+		}
 		q.ID.Server = label
 		if q.Task.ID != "" {
 			q.Task.Server = label
