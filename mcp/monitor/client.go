@@ -91,6 +91,10 @@ func (e *ears) ReceiverTask(o taskmodel.Observation, info mcp.ReceiverInfo) {
 func (e *ears) Wire(w taskmodel.WireEntry) {
 	s := e.s
 	s.m.wire.put(w)
+	switch w.Method {
+	case "tasks/result", "tools/call", "subscriptions/listen", "elicitation/create", "sampling/createMessage":
+		return // they last as long as what they wait for
+	}
 	if w.Latency > 0 && w.Direction == taskmodel.Received {
 		s.rtts.put(w.Latency)
 	}

@@ -191,7 +191,9 @@ func (s *server) mirror(t, old taskmodel.Task, known bool) {
 	m := s.m
 	now := m.now()
 	if s.tap == nil {
-		t.Owner = "held by " + s.lease.holder
+		if t.Owner = ""; !t.Terminal() {
+			t.Owner = "held by " + s.lease.holder
+		}
 	}
 	if t.Standing == taskmodel.Restored && !t.Terminal() {
 		t.Standing, t.Note = taskmodel.Live, "" // its holder hears of it

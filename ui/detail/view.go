@@ -346,10 +346,14 @@ func StateWords(e *kit.Env, q taskmodel.Question) string {
 	case taskmodel.QuestionSending:
 		return "sending the answer"
 	case taskmodel.QuestionAnswered:
-		if q.SentAt.IsZero() {
-			return "answered"
+		words := "answered"
+		if !q.SentAt.IsZero() {
+			words += " " + e.AgeLong(q.SentAt) + " ago"
 		}
-		return "answered " + e.AgeLong(q.SentAt) + " ago, waiting for the server"
+		if e.Awaits(q) {
+			words += ", waiting for the server"
+		}
+		return words
 	case taskmodel.QuestionRefused:
 		return "refused: " + safe.Line(q.Refusal)
 	case taskmodel.QuestionUnconfirmed:

@@ -246,6 +246,9 @@ func note(e *kit.Env, q taskmodel.Question) string {
 	case taskmodel.QuestionSending:
 		return "sending"
 	case taskmodel.QuestionAnswered:
+		if !e.Awaits(q) {
+			return "answered"
+		}
 		return "answered, waiting for the server"
 	case taskmodel.QuestionUnconfirmed:
 		return "sent, outcome unknown"

@@ -32,6 +32,13 @@ func (e *Env) Begin(now time.Time) {
 	e.Now, e.next = now, time.Time{}
 }
 
+// Awaits reports whether a question's task still waits for its answer, after it
+// was given.
+func (e *Env) Awaits(q taskmodel.Question) bool {
+	t, ok := e.Board.Task(q.Task)
+	return ok && t.NeedsPerson()
+}
+
 // Until says that something drawn in this frame changes at t.
 func (e *Env) Until(t time.Time) {
 	if t.After(e.Now) && (e.next.IsZero() || t.Before(e.next)) {
