@@ -47,7 +47,7 @@ func (s *eventSplitter) feed(b []byte) []byte {
 		if i == 0 {
 			if s.long {
 				s.raw, s.line = s.raw[:0], 0
-			} else if c := bytes.IndexByte(s.raw, '\r'); c >= 0 && c < len(s.raw)-1 {
+			} else if l := s.raw[s.line:]; bytes.IndexByte(l, '\r') >= 0 && bytes.IndexByte(l, '\r') < len(l)-1 {
 				s.cr = true
 				if s.hold {
 					out = append(out, s.raw...)

@@ -382,7 +382,7 @@ func TestFetchesAResult(t *testing.T) {
 		if err := json.Unmarshal(b, &o); err != nil || !strings.Contains(string(o.Result), "Built api") {
 			t.Errorf("%s %v", b, err)
 		}
-		if v := a.until(st.TaskID, func(v taskmodel.Task) bool { return v.Outcome.KeptHere }); v.Status != taskmodel.Completed {
+		if v := a.until(st.TaskID, func(v taskmodel.Task) bool { return v.Outcome.KeptHere && v.Terminal() }); v.Status != taskmodel.Completed {
 			t.Errorf("%+v", v)
 		}
 	})
@@ -411,7 +411,7 @@ func TestQuestionsAreTheAgents(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way, gen taskmodel.Generation) {
 		dir := t.TempDir()
 		a := throughTap(t, w.open(t, dir, gen, 20), dir, w.era, mcp.Options{})
-		st := a.start("deploy_release", `{"version":"1.2.3","environment":"staging"}`)
+		st := a.start("deploy_release", `{"service":"api","version":"v4.12.0","environment":"production"}`)
 		go func() { _, _ = a.c.Tasks().Result(a.ctx, st.TaskID) }()
 		var q taskmodel.Question
 		select {
@@ -439,7 +439,7 @@ func TestAnswersInTheAgentsPlace(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way, gen taskmodel.Generation) {
 		dir := t.TempDir()
 		a := throughTap(t, w.open(t, dir, gen, 20, "--answer"), dir, w.era, mcp.Options{NoElicitation: true})
-		st := a.start("deploy_release", `{"version":"1.2.3","environment":"staging"}`)
+		st := a.start("deploy_release", `{"service":"api","version":"v4.12.0","environment":"production"}`)
 		go a.pollEnd(st.TaskID)
 		q := a.question(st.TaskID, taskmodel.QuestionOpen)
 		if q.Schema == nil {
@@ -497,6 +497,45 @@ func TestRowsSayWhatBecameOfThem(t *testing.T) {
 				if h := a.history(st.TaskID); !strings.Contains(h, "gone working") {
 					t.Errorf("history:\n%s", h)
 				}
+			}
+		})
+	}
+}
+
+// --answer in 2026-07-28, where a call itself may want input before a task is
+// made of it: the agent gets its answer when the person has given theirs.
+func TestAnswersWhatACallWants(t *testing.T) {
+	for _, w := range ways[:2] {
+		t.Run(w.name, func(t *testing.T) {
+			dir := t.TempDir()
+			a := throughTap(t, w.open(t, dir, taskmodel.GenExtension, 50, "--answer"), dir, w.era, mcp.Options{NoElicitation: true})
+			started := make(chan mcp.Started, 1)
+			go func() {
+				st, err := a.c.Tasks().Start(a.ctx, mcp.StartCall{Tool: "rotate_secret", Args: json.RawMessage(`{"secret":"s"}`), CallID: "c"})
+				if err != nil {
+					t.Error(err)
+				}
+				started <- st
+			}()
+			q := a.question("", taskmodel.QuestionOpen)
+			if !strings.HasPrefix(q.ID.ID, "call:tap:") || q.Schema == nil {
+				t.Errorf("%+v", q)
+			}
+			if _, err := a.intend("answer", "", taskmodel.Answer{Question: q.ID, Action: taskmodel.Accept,
+				Content: json.RawMessage(`{"environment":"stg","reason":"because"}`)}); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case st := <-started:
+				if st.TaskID == "" {
+					t.Fatalf("%+v", st)
+				}
+				v := a.until(st.TaskID, func(v taskmodel.Task) bool { return v.Tool != "" })
+				if v.Tool != "rotate_secret" || v.Owner != "claude-code" {
+					t.Errorf("%s of %s", v.Tool, v.Owner)
+				}
+			case <-a.ctx.Done():
+				t.Fatal("the call was not answered")
 			}
 		})
 	}
