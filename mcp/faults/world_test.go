@@ -37,8 +37,14 @@ type world struct {
 	watch map[taskmodel.Key]bool // tasks of which is told; nil: none
 	sees  []string
 	heard map[string]int // messages by point and method
+	all   []message
 	said  map[taskmodel.Key][]taskmodel.Status
 	calls int // tools that were called
+}
+
+type message struct {
+	point, method string
+	bytes         []byte
 }
 
 type worldOptions struct {
@@ -60,9 +66,12 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, carrier: o.carrier, gen: o.gen, s: s, ended: make(chan struct{}), watch: map[taskmodel.Key]bool{}, heard: map[string]int{}, said: map[taskmodel.Key][]taskmodel.Status{}}
-	s.Overhear(func(point, method string, _ []byte) {
+	s.Overhear(func(point, method string, b []byte) {
 		w.mu.Lock()
 		w.heard[point+":"+method]++
+		if len(b) < 1<<12 {
+			w.all = append(w.all, message{point, method, b})
+		}
 		w.mu.Unlock()
 	})
 	spec := monitor.ServerSpec{Name: "ci", Target: "faulty", Autostart: true, Dialer: s.Dialer()}

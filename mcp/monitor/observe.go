@@ -117,7 +117,7 @@ func (s *server) over(t taskmodel.Task, seen bool) {
 		s.unwatch(t.ID)
 	}
 	s.closeQuestions(t.Key, "the task ended as "+string(t.Status))
-	if !t.CancelRequested.IsZero() && t.Status != taskmodel.Cancelled && t.CancelNote == "" {
+	if !t.CancelRequested.IsZero() && t.Status != taskmodel.Cancelled && (t.CancelNote == "" || t.CancelNote == notConfirmed) {
 		s.cancelNote(t.Key, "too late to cancel: the task ended as "+string(t.Status))
 	}
 	s.release(t.ID)
