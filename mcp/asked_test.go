@@ -291,3 +291,30 @@ func TestI4_RefusedOnAResumedSession(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A session that the server does not let us go on with, for whatever reason it
+// gives with a client's error, is not ours any more; one that it cannot serve
+// at the moment is.
+func TestT1_ResumeRefused(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		lost   bool
+	}{{400, true}, {403, true}, {404, true}, {405, true}, {410, true}, {408, false}, {429, false}, {500, false}, {503, false}} {
+		t.Run(fmt.Sprint(c.status), func(t *testing.T) {
+			f := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(c.status)
+				fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`)
+			}))
+			defer f.Close()
+			_, err := Connect(t.Context(), Options{Name: "srv", Dialer: &transport.HTTP{URL: f.URL}, Session: "s1", Version: versionCore,
+				SessionInit: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{"tasks":{}}}`)})
+			if err != nil && errors.Is(err, ErrSessionLost) != c.lost || err == nil && c.lost {
+				t.Errorf("%v", err)
+			}
+			if err == nil {
+				t.Error("a session was taken up that answers nothing")
+			}
+		})
+	}
+}

@@ -3,7 +3,9 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -167,8 +169,17 @@ func (h *handshake) resume(ctx context.Context) (*session, error) {
 			i.ProtocolVersion = h.o.Version
 		}
 	})
-	if _, err := s.call(ctx, "ping", nil, "", nil); err != nil && rpcErrorOf(err) == nil {
-		return h.orClose(s, err)
+	if _, err := s.call(ctx, "ping", nil, "", nil); err != nil {
+		switch status := statusOf(err); {
+		case errors.Is(err, ErrAuth), errors.Is(err, ErrSessionLost):
+			return h.orClose(s, err)
+		case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
+			// Whatever its reason, it does not let us go on with this session: it
+			// may be somebody else's, or of what the server was before.
+			return h.orClose(s, withKind(err, ErrSessionLost))
+		case status != 0 || rpcErrorOf(err) == nil:
+			return h.orClose(s, err)
+		}
 	}
 	if err := h.generation(ctx, s); err != nil {
 		return h.orClose(s, err)

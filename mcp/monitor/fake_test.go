@@ -23,6 +23,7 @@ import (
 type fakeServer struct {
 	mu       sync.Mutex
 	kind     string
+	identity string // as whom it is asked
 	gen      taskmodel.Generation
 	can      taskmodel.Can
 	session  string
@@ -63,6 +64,11 @@ func newFake(gen taskmodel.Generation) *fakeServer {
 }
 
 func (f *fakeServer) Kind() string { return f.kind }
+func (f *fakeServer) Identity(context.Context) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.identity
+}
 func (f *fakeServer) Dial(context.Context, string) (jsonrpc.Conn, error) {
 	return nil, errors.New("the fake is not dialled")
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -143,6 +145,26 @@ func connectionFault(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &network) || errors.As(err, &cert) || errors.As(err, &errno) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// notVisible reports whether the server refuses to show something to whom we are
+// signed in as, rather than not knowing it.
+func notVisible(err error) bool {
+	var st *transport.StatusError
+	if errors.As(err, &st) {
+		return st.Status == http.StatusForbidden
+	}
+	var rpc *taskmodel.RPCError
+	if !errors.As(err, &rpc) {
+		return false
+	}
+	m := strings.ToLower(rpc.Message)
+	for _, w := range []string{"forbidden", "access denied", "permission denied", "not authorized", "unauthorized", "not allowed to"} {
+		if strings.Contains(m, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // unreachable reports whether an error says nothing of what the server speaks:

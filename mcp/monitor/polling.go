@@ -233,7 +233,11 @@ func (s *server) failed(w *watch, err error, now time.Time) {
 	w.fails++
 	wait := max(w.interval, s.m.backoff(w.fails-1, pollFloor, failMost))
 	s.setDue(w, now.Add(s.m.jitter(wait)), w.urgent)
-	s.standing(w.id, taskmodel.Stale, "polls fail, retrying: "+err.Error())
+	words := "polls fail, retrying: " + err.Error()
+	if notVisible(err) {
+		words = "not visible to this sign-in: " + err.Error()
+	}
+	s.standing(w.id, taskmodel.Stale, words)
 	s.showNext(w)
 }
 
@@ -295,6 +299,8 @@ func (s *server) vanished(id string, over bool) {
 	switch {
 	case over:
 		st, why = taskmodel.Expired, "its time to live was over and the server has dropped it; its outcome is unknown"
+	case s.startedByOther(id):
+		why = "not visible to this sign-in: it was known under another one, and this one is told that there is no such task; its outcome is unknown"
 	case s.lost:
 		why = "not known to this session: the server has forgotten the session in which the task ran; its outcome is unknown"
 	}
@@ -305,6 +311,13 @@ func (s *server) vanished(id string, over bool) {
 	s.standing(id, st, why)
 	s.closeQuestions(s.key(id), "the task is gone: the server does not know it any more")
 	s.release(id)
+}
+
+// startedByOther reports whether a task was known before the sign-in became
+// another one.
+func (s *server) startedByOther(id string) bool {
+	t, ok := s.m.board.Task(s.key(id))
+	return ok && !s.stranger.IsZero() && t.FirstHeardAt.Before(s.stranger)
 }
 
 // Poll asks for one task's state out of turn and gives it as it is then. A task

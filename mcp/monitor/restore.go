@@ -42,6 +42,9 @@ func join(a, b string) string {
 // program.
 func (s *server) restored(r journal.Restored) {
 	s.session = r.Session
+	if s.session != nil && s.row.Identity == "" {
+		s.change(func(row *taskmodel.Server) { row.Identity = r.Session.Identity })
+	}
 	s.lease.since = r.Change
 	s.heir = true
 	for _, t := range r.Tasks {

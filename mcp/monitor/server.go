@@ -29,9 +29,10 @@ type server struct {
 	turn chan struct{}                // closed at the next change of state
 	was  map[taskmodel.QuestionID]int // questions: the connection that asked them
 	// older are questions of an earlier connection of the same session.
-	older map[taskmodel.QuestionID]bool
-	past  []taskmodel.QuestionID // answered and withdrawn ones, oldest first
-	heir  bool                   // what was read from the journal is to be settled: inherit
+	older    map[taskmodel.QuestionID]bool
+	past     []taskmodel.QuestionID // answered and withdrawn ones, oldest first
+	stranger time.Time              // since when the sign-in is another than before; zero: it is not
+	heir     bool                   // what was read from the journal is to be settled: inherit
 
 	// The connection.
 	want      bool // the person or the configuration wants it

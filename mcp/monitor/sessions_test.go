@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcptasks/mcp"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/journal"
 )
@@ -352,6 +353,82 @@ func TestAnUndeliveredAnswerIsOfferedAgain(t *testing.T) {
 		}
 		if err := r.m.Answer(t.Context(), accept("tag:7")); err != nil || f.called("answer", "tag:7") != 1 {
 			t.Errorf("sent again by the person: %v, %d", err, f.called("answer", "tag:7"))
+		}
+	})
+}
+
+// A task that the server does not show to whom we are signed in as now is told
+// apart from a lost one, and from one of a lost session (issue D 2).
+func TestNotVisibleToThisSignIn(t *testing.T) {
+	for _, c := range []struct{ before, after, session, want string }{
+		{"ada", "bob", "s2", "not visible to this sign-in"},
+		{"ada", "bob", "", "not visible to this sign-in"},
+		{"ada", "ada", "s2", "not known to this session"},
+		{"", "", "s2", "not known to this session"},
+		{"ada", "ada", "", "does not know this task"},
+		{"ada", "ada", "s1", "does not know this task"},
+	} {
+		t.Run(c.before+" "+c.after+" "+c.session, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				dir := t.TempDir()
+				f := newFake(taskmodel.GenCore)
+				asking(f, "s1")
+				if f.identity = c.before; c.session == "" {
+					f.session = ""
+				}
+				j := openJournal(t, dir, "mcptasks")
+				r := run(t, with(j), []string{"ci"}, f)
+				if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+					t.Fatal(err)
+				}
+				r.sleep(3 * time.Second)
+				r.end()
+				closeJournal(t, j)
+				f.drop("t1")
+				f.hook(func() { f.identity, f.session = c.after, c.session })
+				r = run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+				r.sleep(time.Minute)
+				x := r.task("ci", "t1")
+				if x.Standing != taskmodel.Gone || !strings.Contains(x.Note, c.want) || x.Status != taskmodel.Working {
+					t.Errorf("%s %s: %q", x.Status, x.Standing, x.Note)
+				}
+				if s := r.server("ci"); s.Identity != c.after {
+					t.Errorf("signed in as %q", s.Identity)
+				}
+			})
+		})
+	}
+}
+
+// A server that refuses one task, with the status that says so, does not lose it.
+func TestRefusedTasksAreNotLost(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		f.put("mine", taskmodel.Working)
+		f.put("theirs", taskmodel.Working)
+		r := run(t, nil, []string{"ci"}, f)
+		r.sleep(3 * time.Second)
+		f.hook(func() {
+			f.get = func(_ context.Context, id string) (taskmodel.Snapshot, error) {
+				if id == "theirs" {
+					return taskmodel.Snapshot{}, fmt.Errorf("ci: %w", &transport.StatusError{Status: 403})
+				}
+				return f.look(id)
+			}
+			f.can.List = false
+		})
+		r.m.Connect("ci")
+		r.sleep(10 * time.Second)
+		if x := r.task("ci", "theirs"); x.Standing != taskmodel.Stale || !strings.Contains(x.Note, "not visible to this sign-in") {
+			t.Errorf("theirs: %s %q", x.Standing, x.Note)
+		}
+		if x := r.task("ci", "mine"); x.Standing != taskmodel.Live || r.server("ci").State != taskmodel.ServerReady {
+			t.Errorf("mine: %s, %s", x.Standing, r.server("ci").State)
+		}
+		f.hook(func() { f.get = nil })
+		r.sleep(5 * time.Minute)
+		if x := r.task("ci", "theirs"); x.Standing != taskmodel.Live {
+			t.Errorf("shown again: %s %q", x.Standing, x.Note)
 		}
 	})
 }

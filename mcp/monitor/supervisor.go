@@ -72,9 +72,27 @@ func (s *server) dial() {
 	m.spawn(func() {
 		dctx, stop := context.WithTimeout(ctx, limit)
 		c, err := m.connect(dctx, o)
+		who := ""
+		if err == nil {
+			who = identity(dctx, o.Dialer)
+		}
+		holder, elsewhere := journal.Holder{}, false
+		if err == nil {
+			holder, elsewhere = s.oneConnection(dctx, c)
+		}
 		stop()
 		taken := make(chan struct{})
-		m.post(func() { close(taken); s.dialled(conn, c, err, o) })
+		m.post(func() {
+			close(taken)
+			if elsewhere && conn == s.conn && s.want {
+				s.lease.session, s.era = sseLease, "sse"
+				s.leased(false, holder)
+			}
+			if err == nil && conn == s.conn {
+				s.signedInAs(who)
+			}
+			s.dialled(conn, c, err, o)
+		})
 		select {
 		case <-taken:
 			return
@@ -267,11 +285,37 @@ func (s *server) forgetSession() {
 	s.releaseLease()
 }
 
+// identity says as whom a server is asked, "" where that is nobody or not known.
+func identity(ctx context.Context, d mcp.Dialer) string {
+	if i, ok := d.(interface {
+		Identity(context.Context) string
+	}); ok {
+		return i.Identity(ctx)
+	}
+	return ""
+}
+
+// signedInAs learns as whom the server is asked from now on. What another one
+// started it may not show us.
+func (s *server) signedInAs(who string) {
+	before := s.row.Identity
+	if before == who {
+		return
+	}
+	if before != "" {
+		s.stranger = s.m.now()
+	}
+	s.change(func(r *taskmodel.Server) { r.Identity = who })
+}
+
 // keepSession writes an HTTP session into the journal, for the next run.
 func (s *server) keepSession() {
 	id, version, init := s.client.Session()
 	if id == "" {
 		s.session = nil
+		if who := s.row.Identity; who != "" && s.m.o.Journal != nil {
+			s.m.o.Journal.Queue(journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Session: &journal.Session{Identity: who}})
+		}
 		s.claimLease("")
 		return
 	}

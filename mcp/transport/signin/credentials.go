@@ -57,6 +57,9 @@ func (c *Credentials) Header(ctx context.Context) (http.Header, error) {
 	return bearer(o.grant.Access), nil
 }
 
+// Identity is the client that signs in for itself.
+func (c *Credentials) Identity(context.Context) string { return "client " + c.o.conf.ClientID }
+
 // Challenge fetches a token and has the request repeated.
 func (c *Credentials) Challenge(ctx context.Context, status int, h http.Header) (bool, error) {
 	o := c.o

@@ -156,6 +156,21 @@ func (o *OAuth) Header(ctx context.Context) (http.Header, error) {
 	return bearer(o.grant.Access), nil
 }
 
+// Identity says as whom requests are signed, "" when nobody has signed in.
+func (o *OAuth) Identity(ctx context.Context) string {
+	if o.lock(ctx) != nil {
+		return ""
+	}
+	defer o.unlock()
+	if o.grant == nil {
+		o.load()
+	}
+	if o.grant == nil {
+		return ""
+	}
+	return o.grant.identity()
+}
+
 // Challenge renews the token after a 401 and says that the request is worth
 // repeating; where that does not help it returns a NeedLogin.
 func (o *OAuth) Challenge(ctx context.Context, status int, h http.Header) (bool, error) {

@@ -112,6 +112,19 @@ func (c *commandToken) Header(ctx context.Context) (http.Header, error) {
 	return bearer(c.token), nil
 }
 
+// Identity is whom the token speaks for where it says so; else it is the
+// program's sign-in, since each of its tokens may be another.
+func (c *commandToken) Identity(ctx context.Context) string {
+	h, err := c.Header(ctx)
+	if err != nil {
+		return ""
+	}
+	if who := transport.TokenIdentity(strings.TrimPrefix(h.Get("Authorization"), "Bearer ")); !strings.HasPrefix(who, "token ") {
+		return who
+	}
+	return "the token of " + c.argv[0]
+}
+
 func (c *commandToken) Challenge(ctx context.Context, status int, _ http.Header) (bool, error) {
 	if status != http.StatusUnauthorized {
 		return false, nil

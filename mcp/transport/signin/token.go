@@ -11,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/oauth2"
+
+	"mcptasks/mcp/transport"
 )
 
 // A grant is what a sign-in brought, as it is kept in the Store.
@@ -25,6 +28,16 @@ type grant struct {
 	Access   string    `json:"access_token"`
 	Refresh  string    `json:"refresh_token,omitempty"`
 	Expiry   time.Time `json:"expiry,omitzero"`
+	Login    string    `json:"login,omitempty"` // names the sign-in, over all renewals
+}
+
+// identity says as whom the grant signs.
+func (g *grant) identity() string {
+	who := transport.TokenIdentity(g.Access)
+	if strings.HasPrefix(who, "token ") && g.Login != "" {
+		return "sign-in " + g.Login
+	}
+	return who
 }
 
 func (g *grant) fresh(now time.Time) bool {
@@ -110,6 +123,7 @@ func granted(cfg *oauth2.Config, t *oauth2.Token, resource string, now time.Time
 		TokenURL: cfg.Endpoint.TokenURL, Resource: resource, ClientID: cfg.ClientID, Secret: cfg.ClientSecret,
 		InHeader: cfg.Endpoint.AuthStyle == oauth2.AuthStyleInHeader && cfg.ClientSecret != "",
 		Scopes:   cfg.Scopes, Access: t.AccessToken, Refresh: t.RefreshToken, Expiry: t.Expiry,
+		Login: uuid.NewString()[:8],
 	}
 	if t.ExpiresIn > 0 {
 		g.Expiry = now.Add(time.Duration(min(t.ExpiresIn, 1e9)) * time.Second)
