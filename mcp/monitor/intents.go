@@ -17,10 +17,11 @@ const (
 )
 
 // shared reports whether other processes may be acting on the same tasks at
-// the same time: servers without a session, which nobody holds.
+// the same time: servers without a session, which nobody holds. (HTTP+SSE has
+// none either, but its tasks are the connection's.)
 func (s *server) shared(c client) bool {
 	i := c.Info()
-	return i.Session == "" && i.Transport != "stdio"
+	return i.Session == "" && i.Transport != "stdio" && i.Transport != "sse"
 }
 
 // heldBy reports whether another process holds the server.

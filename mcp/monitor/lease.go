@@ -12,12 +12,13 @@ import (
 const (
 	leaseEvery = time.Second
 	stdioLease = "stdio" // a program has no session; one process runs it at a time
+	sseLease   = "sse"   // nor has HTTP+SSE: what a server knows there is its connection's
 )
 
 // A lease is the right to connect to a server as far as other processes on the
 // same journal are concerned: one holds it, the others show what it writes.
 type lease struct {
-	session string // what is leased: the HTTP session, "stdio", or "" when nothing is
+	session string // what is leased: the HTTP session, "stdio", "sse", or "" when nothing is
 	held    bool
 	holder  string // in words, when another has it
 	since   int64  // for Changes
@@ -38,6 +39,8 @@ func (s *server) enter() {
 	switch {
 	case s.spec.Dialer.Kind() == "stdio":
 		s.lease.session = stdioLease
+	case s.spec.Era == "sse" || s.era == "sse":
+		s.lease.session = sseLease
 	case s.session != nil && s.session.ID != "" && !s.session.Ended:
 		s.lease.session = s.session.ID
 	default:
@@ -136,6 +139,16 @@ func (s *server) takeOver() {
 	})
 }
 
+// oneConnection asks for the lease of a server that turned out to speak HTTP+SSE,
+// before anything is asked of it, and reports who has it if another process does.
+func (s *server) oneConnection(ctx context.Context, c client) (journal.Holder, bool) {
+	if s.m.o.Journal == nil || c.Info().Transport != "sse" {
+		return journal.Holder{}, false
+	}
+	h, ok, err := s.m.o.Journal.Acquire(ctx, s.spec.Target, sseLease)
+	return h, err == nil && !ok
+}
+
 // claimLease is called when a connection is there: its session is ours. ""
 // means that it has none.
 func (s *server) claimLease(session string) {
@@ -145,6 +158,9 @@ func (s *server) claimLease(session string) {
 	}
 	if session == "" && s.spec.Dialer != nil && s.spec.Dialer.Kind() == "stdio" {
 		session = stdioLease
+	}
+	if session == "" && s.client != nil && s.client.Info().Transport == "sse" {
+		session = sseLease
 	}
 	if s.lease.session == session && (session == "" || s.lease.held) {
 		return
