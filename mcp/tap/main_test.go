@@ -103,6 +103,22 @@ func play(mode string, args []string) int {
 		if err := s.ServeStdio(context.Background(), os.Stdin, os.Stdout); err != nil {
 			return 1
 		}
+	case "conformance": // STATE CLIENT… URL: runs the client on a tap before the URL
+		ctx, stop := context.WithCancel(context.Background())
+		r, w := io.Pipe()
+		ended := make(chan error)
+		go func() {
+			ended <- HTTP(ctx, Options{URL: args[len(args)-1], Listen: "127.0.0.1:0", Name: "ci", Target: target, Out: w, Memory: memoryIn(args[0])})
+		}()
+		line, _ := bufio.NewReader(r).ReadString('\n')
+		c := exec.Command(args[1], append(args[2:len(args)-1:len(args)-1], strings.TrimSpace(line))...)
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		err := c.Run()
+		stop()
+		<-ended
+		if err != nil {
+			return 1
+		}
 	case "lines": // answers each line
 		in := bufio.NewReader(os.Stdin)
 		for {
