@@ -43,7 +43,12 @@ func TestProgramDiesOfTheProbe(t *testing.T) {
 		first func(method string) (string, bool) // the first process
 	}{
 		{"at once", func(string) (string, bool) { return "", true }},
-		{"after its answer", func(m string) (string, bool) { return noMethod, m == "server/discover" }},
+		{"after its answer", func(m string) (string, bool) {
+			if m == "server/discover" {
+				return noMethod, true
+			}
+			return "", false // on its way out, it answers nothing more
+		}},
 		{"at initialize, being slow", func(m string) (string, bool) { return "", m == "initialize" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
