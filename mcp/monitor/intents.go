@@ -233,6 +233,9 @@ func (s *server) carryOut(in journal.Intent) {
 				if err := decode(in.Payload, &a); err != nil {
 					return err
 				}
+				if string(a.Content) == "null" {
+					a.Content = nil // none was written down
+				}
 				a.Question.Server = s.spec.Name
 				return m.Answer(ctx, a)
 			case "cancel":

@@ -316,6 +316,18 @@ func TestTwoProcesses(t *testing.T) {
 				if n := f.called("answer", "q"); n != 1 {
 					t.Errorf("the answer was sent %d times", n)
 				}
+				// An answer without content arrives without.
+				page := question("page", "")
+				page.Kind, page.Schema, page.URL = taskmodel.AskURL, nil, "https://example.com/"
+				var sent taskmodel.Answer
+				f.hook(func() {
+					f.answer = func(_ context.Context, a taskmodel.Answer) error { sent = a; return nil }
+				})
+				f.last().h.Asked(page)
+				b.sleep(2 * time.Second)
+				if err := b.m.Answer(t.Context(), taskmodel.Answer{Question: page.ID, Action: taskmodel.Accept}); err != nil || sent.Action != taskmodel.Accept || sent.Content != nil {
+					t.Errorf("Answer: %v, sent %+v", err, sent)
+				}
 				reply, err := b.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "deploy", Args: json.RawMessage(`{"a":1}`)})
 				if err != nil || reply.Key != key("ci", "t2") {
 					t.Fatalf("Start: %+v %v", reply, err)
