@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +37,10 @@ func main() {
 	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
 	env := cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		StdinTTY: term.IsTerminal(in), StdoutTTY: term.IsTerminal(out), Getenv: os.Getenv, Now: time.Now, ReadPassword: readPassword,
+		StdinTTY: term.IsTerminal(in), StdoutTTY: term.IsTerminal(out), Getenv: os.Getenv, Now: time.Now, ReadLine: cli.NewLines(os.Stdin).Read,
+	}
+	if env.StdinTTY {
+		env.ReadPassword = readPassword
 	}
 	if w, _, err := term.GetSize(out); err == nil {
 		env.Width = w
@@ -99,7 +101,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	if g.Only != nil {
 		servers = slices.DeleteFunc(slices.Clone(servers), func(s config.Server) bool { return !slices.Contains(g.Only, s.Name) })
 	}
-	if servers, err = w.askInputs(servers); err != nil {
+	if servers, err = w.askInputs(ctx, servers, g.Only); err != nil {
 		return nil, err
 	}
 	o := &cli.Opened{Names: names(w.cfg.Servers), StdioOf: func(name string) bool {
@@ -119,6 +121,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 		Readonly: g.Readonly, Log: log, Version: version().Module,
 		FetchResults: g.Fetch || !g.Headless, NoAsk: g.Headless && !g.Fetch,
 		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), PollMin: time.Duration(f.Poll.Min),
+		WireEntries: f.Limits.Log,
 	}
 	if memory != nil {
 		opts.Journal, o.Memory = memory.Store(), memory
@@ -126,6 +129,12 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	}
 	m := monitor.New(opts)
 	o.Monitor, o.Run = m, m.Run
+	if memory != nil && !g.Headless {
+		o.Run = func(ctx context.Context) error {
+			go memory.Retain(ctx)
+			return m.Run(ctx)
+		}
+	}
 	for _, s := range m.Board().Servers() { // those that are tapped, too
 		if !slices.Contains(o.Names, s.Name) {
 			o.Names = append(o.Names, s.Name)
@@ -228,6 +237,7 @@ func (w *wiring) uiOptions(g cli.Global) (ui.Options, error) {
 	if f.UI.Group == "none" {
 		opts.List.Group = ""
 	}
+	opts.Sampling, opts.TaskJSON = setup.Sampling(w.cfg.Servers), cli.TaskJSON
 	if g.NoColor {
 		opts.Theme = "mono"
 	}
@@ -255,60 +265,52 @@ func (w *wiring) empty() []string {
 		"Looked in: " + strings.Join(looked, ", ") + " (mcptasks config shows all)"}
 }
 
-// askInputs asks for the values that the servers about to be started want.
-func (w *wiring) askInputs(servers []config.Server) ([]config.Server, error) {
-	out := slices.Clone(servers)
-	for i, s := range out {
-		if len(s.Inputs) == 0 || s.Disabled != "" || !s.Autostart() && len(servers) > 1 {
-			continue
-		}
-		values := map[string]string{}
-		for _, in := range s.Inputs {
-			v := os.Getenv("MCPTASKS_INPUT_" + in.ID)
-			if v == "" && w.env.StdinTTY {
-				var err error
-				if v, err = w.askInput(s.Name, in); err != nil {
-					return nil, err
-				}
-			}
-			if v != "" {
-				values[in.ID] = v
-			}
-		}
-		if len(values) == len(s.Inputs) {
-			out[i] = s.Fill(values)
-		}
+// askInputs asks for the values that the servers about to be started want, at
+// the terminal where there is one.
+func (w *wiring) askInputs(ctx context.Context, servers []config.Server, named []string) ([]config.Server, error) {
+	if !w.env.StdinTTY {
+		return setup.AskInputs(servers, named, w.env.Getenv, nil)
 	}
-	return out, nil
+	return setup.AskInputs(servers, named, w.env.Getenv, func(s config.Server, in config.Input) (string, error) {
+		prompt := setup.InputPrompt(s, in)
+		if in.Password {
+			return w.env.ReadPassword(ctx, prompt)
+		}
+		fmt.Fprint(w.env.Stderr, prompt)
+		line, err := w.env.ReadLine(ctx)
+		if line = strings.TrimSpace(line); line == "" && (err == nil || errors.Is(err, io.EOF)) {
+			return in.Default, nil
+		}
+		return line, err
+	})
 }
 
-func (w *wiring) askInput(server string, in config.Input) (string, error) {
-	prompt := fmt.Sprintf("%s asks for %s", server, in.ID)
-	if in.Description != "" {
-		prompt += " (" + in.Description + ")"
-	}
-	if in.Password {
-		return w.env.ReadPassword(prompt + ": ")
-	}
-	if in.Default != "" {
-		prompt += " [" + in.Default + "]"
-	}
-	fmt.Fprint(w.env.Stderr, prompt+": ")
-	line, err := bufio.NewReader(w.env.Stdin).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+// readPassword reads a line that does not show. When ctx ends first the
+// terminal shows again what is typed.
+func readPassword(ctx context.Context, prompt string) (string, error) {
+	fd := int(os.Stdin.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
 		return "", err
 	}
-	if line = strings.TrimSpace(line); line == "" {
-		line = in.Default
-	}
-	return line, nil
-}
-
-func readPassword(prompt string) (string, error) {
 	fmt.Fprint(os.Stderr, prompt)
-	b, err := term.ReadPassword(int(os.Stdin.Fd()))
-	fmt.Fprintln(os.Stderr)
-	return string(b), err
+	defer fmt.Fprintln(os.Stderr)
+	type typed struct {
+		b   []byte
+		err error
+	}
+	got := make(chan typed, 1)
+	go func() {
+		b, err := term.ReadPassword(fd)
+		got <- typed{b, err}
+	}()
+	select {
+	case t := <-got:
+		return string(t.b), t.err
+	case <-ctx.Done():
+		_ = term.Restore(fd, before)
+		return "", context.Cause(ctx)
+	}
 }
 
 // configured reports what was found, without connecting.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"mcptasks/mcp"
 	"mcptasks/taskmodel"
 )
 
@@ -65,6 +66,31 @@ func TestCompletedTaskWithoutItsResult(t *testing.T) {
 		r.sleep(2 * time.Minute)
 		if x := r.task("ci", "x"); x.Outcome.Result == nil || x.Note != "" {
 			t.Errorf("afterwards: %+v, note %q", x.Outcome, x.Note)
+		}
+	})
+}
+
+// The end of a task may be heard, by a listing, before the call that made it is
+// answered: its result is fetched all the same.
+func TestEndHeardBeforeTheStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		r := run(t, func(o *Options) { o.FetchResults = true }, []string{"ci"}, f)
+		r.sleep(time.Second)
+		f.hook(func() {
+			f.start = func(context.Context, mcp.StartCall) (mcp.Started, error) {
+				f.put("x", taskmodel.Completed)
+				f.push("x")
+				time.Sleep(5 * time.Second)
+				return mcp.Started{TaskID: "x", Snapshot: snap("x", taskmodel.Working)}, nil
+			}
+		})
+		if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+			t.Fatal(err)
+		}
+		r.sleep(5 * time.Second)
+		if x := r.task("ci", "x"); x.Status != taskmodel.Completed || x.Outcome.Result == nil || !x.Ours {
+			t.Errorf("%s, outcome %+v, ours %v", x.Status, x.Outcome, x.Ours)
 		}
 	})
 }

@@ -109,6 +109,52 @@ func (s *server) withdrawn(id taskmodel.QuestionID, why string) {
 	case taskmodel.QuestionSending:
 		return // what becomes of the answer says what is true
 	}
+	if j, ok := m.o.Journal.(questionReader); ok && s.client != nil && s.shared(s.client) {
+		// Where each process asks for itself, another may have answered it.
+		m.spawn(func() {
+			ctx, stop := context.WithTimeout(m.ctx, time.Second)
+			defer stop()
+			theirs, found, err := j.Question(ctx, s.spec.Target, id.ID)
+			if err != nil {
+				m.log.Debug("looking for a question in the journal", "server", s.spec.Name, "err", err)
+			}
+			m.post(func() {
+				if found && !theirs.State.Open() && theirs.State != taskmodel.QuestionWithdrawn {
+					s.answeredElsewhere(id, theirs)
+				} else {
+					s.withdraw(id, why)
+				}
+			})
+		})
+		return
+	}
+	s.withdraw(id, why)
+}
+
+// A questionReader is a journal that tells how a question stands.
+type questionReader interface {
+	Question(ctx context.Context, target, id string) (taskmodel.Question, bool, error)
+}
+
+// answeredElsewhere takes from the journal how a question stands that another
+// process has answered.
+func (s *server) answeredElsewhere(id taskmodel.QuestionID, theirs taskmodel.Question) {
+	q, ok := s.m.board.Question(id)
+	if !ok || !q.State.Open() {
+		return
+	}
+	q.State, q.SentAt, q.Refusal, q.Draft = theirs.State, theirs.SentAt, "", nil
+	s.m.board.PutQuestion(q)
+	s.m.touch()
+}
+
+// withdraw closes a question that is open.
+func (s *server) withdraw(id taskmodel.QuestionID, why string) {
+	m := s.m
+	q, ok := m.board.Question(id)
+	if !ok || !q.State.Open() {
+		return
+	}
 	q.State, q.Withdrawn = taskmodel.QuestionWithdrawn, why
 	delete(s.was, id)
 	delete(s.older, id)

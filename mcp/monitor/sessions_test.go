@@ -432,3 +432,49 @@ func TestRefusedTasksAreNotLost(t *testing.T) {
 		}
 	})
 }
+
+// Where each process asks for itself, a question that vanishes because another
+// process answered it is answered, and not withdrawn; one that vanishes by
+// itself is withdrawn.
+func TestAnsweredByAnotherProcess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenExtension)
+		f.put("x", taskmodel.InputRequired)
+		a := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		if _, err := a.m.Add(t.Context(), "ci", "x"); err != nil {
+			t.Fatal(err)
+		}
+		b := run(t, with(openJournal(t, dir, "mcptasks answer")), []string{"ci"}, f)
+		b.sleep(2 * time.Second)
+		f.mu.Lock()
+		conns := append([]*fakeClient(nil), f.conns...)
+		f.mu.Unlock()
+		for _, c := range conns {
+			c.h.Asked(question("x/k", "x"))
+			c.h.Asked(question("x/l", "x"))
+		}
+		synctest.Wait()
+		if err := b.m.Answer(t.Context(), accept("x/k")); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"x/k", "x/l"} {
+			conns[0].h.Withdrawn(taskmodel.QuestionID{Server: "ci", ID: id}, "the server does not ask this any more")
+		}
+		a.sleep(100 * time.Millisecond)
+		if q := a.question("x/k"); q.State != taskmodel.QuestionAnswered && q.State != taskmodel.QuestionSending {
+			t.Errorf("%s (%s)", q.State, q.Withdrawn)
+		}
+		if q := a.question("x/l"); q.State != taskmodel.QuestionWithdrawn {
+			t.Errorf("%s", q.State)
+		}
+		a.sleep(2 * time.Second)
+		if q := a.question("x/k"); q.State != taskmodel.QuestionAnswered {
+			t.Errorf("later: %s (%s)", q.State, q.Withdrawn)
+		}
+		events, err := a.m.History(t.Context(), key("ci", "x"))
+		if err != nil || strings.Count(fmt.Sprint(events), "withdrawn: ") != 1 {
+			t.Errorf("history: %v %v", events, err)
+		}
+	})
+}

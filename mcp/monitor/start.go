@@ -110,7 +110,9 @@ func (s *server) start(_ context.Context, r StartRequest, c client, conn int, ca
 				t.Args = slices.Clone(r.Args)
 			}
 		}, taskmodel.Observation{Snapshot: st.Snapshot, Source: taskmodel.FromCreate, AskedAt: asked, HeardAt: heard})
-		row, _ = m.board.Task(k)
+		if row, _ = m.board.Task(k); row.Terminal() {
+			s.wantResult(row) // its end was heard before it was known to be ours
+		}
 	}); derr != nil {
 		return StartReply{}, derr
 	}

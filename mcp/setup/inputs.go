@@ -47,3 +47,15 @@ func AskInputs(servers []config.Server, named []string, getenv func(string) stri
 	}
 	return out, nil
 }
+
+// InputPrompt asks for an input in words.
+func InputPrompt(s config.Server, in config.Input) string {
+	prompt := s.Name + " asks for " + in.ID
+	if in.Description != "" && in.Description != in.ID {
+		prompt += " (" + in.Description + ")"
+	}
+	if in.Default != "" && !in.Password {
+		prompt += " [" + in.Default + "]"
+	}
+	return prompt + ": "
+}

@@ -31,6 +31,9 @@ func OpenMemory(dir string, c config.Config, what string, log *slog.Logger) (*Me
 	if dir == "" {
 		return nil, []string{"no folder to remember in was found (set XDG_STATE_HOME or --state): nothing will be remembered"}
 	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	before := len(journal.Damaged(dir))
 	f := c.File
 	j, err := journal.Open(dir, journal.Options{What: what, Log: log, ResultMax: int64(f.Limits.Result), ResultsTotal: int64(f.Limits.ResultsTotal)})

@@ -302,7 +302,9 @@ func TestReadsAlong(t *testing.T) {
 			t.Fatalf("generation %s", g)
 		}
 		st := a.start("build", `{"target":"api"}`)
-		v := a.until(st.TaskID, func(v taskmodel.Task) bool { return v.Tool != "" && (v.Progress != nil || gen == taskmodel.GenExtension) })
+		v := a.until(st.TaskID, func(v taskmodel.Task) bool {
+			return v.Tool != "" && (v.Progress != nil || gen == taskmodel.GenExtension)
+		})
 		if v.Tool != "build" || string(v.Args) != `{"target":"api"}` || v.Owner != "claude-code" || !strings.HasPrefix(v.Tap, "tap:") || v.Generation != gen || v.Ours {
 			t.Errorf("%+v", v)
 		}

@@ -149,9 +149,12 @@ func (t *tx) question(server int64, k taskmodel.Key, e *Entry) error {
 	if err != nil {
 		return err
 	}
+	// Two processes may hear a question at once. What one of them heard must not
+	// undo what the other has answered since.
 	_, err = t.exec(`INSERT INTO questions (server, qid, role, task, change, writer, state, asked, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET role = excluded.role, task = excluded.task, change = excluded.change, writer = excluded.writer,
-			state = excluded.state, asked = excluded.asked, doc = excluded.doc`,
+			state = excluded.state, asked = excluded.asked, doc = excluded.doc
+		WHERE NOT (writer <> excluded.writer AND state IN ('sending', 'answered', 'unconfirmed') AND excluded.state IN ('open', 'withdrawn'))`,
 		server, q.ID.ID, roleNumber(k.Role), k.ID, n, t.j.me, string(q.State), micros(q.AskedAt), string(doc))
 	return err
 }

@@ -37,6 +37,9 @@ func (c *clock) options(o Options) Options { o.Now = c.now; return o }
 
 func opened(t testing.TB, dir string, o Options) *Journal {
 	t.Helper()
+	if o.Wait == 0 {
+		o.Wait = time.Minute // the race detector makes SQLite 25 times slower
+	}
 	j, err := Open(dir, o)
 	if err != nil {
 		t.Fatal(err)

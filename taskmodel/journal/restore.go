@@ -192,6 +192,26 @@ func (j *Journal) questions(ctx context.Context, tx *sql.Tx, label, query string
 	return list, nil
 }
 
+// Question reads how one question stands, as it was written last by whichever
+// process.
+func (j *Journal) Question(ctx context.Context, target, id string) (q taskmodel.Question, found bool, err error) {
+	tx, err := j.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return q, false, fmt.Errorf("reading a question of %s: %w", target, err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	list, err := j.questions(ctx, tx, "", `SELECT doc, writer FROM questions
+		WHERE server = (SELECT id FROM servers WHERE target = ?) AND qid = ?`, target, id)
+	if err != nil {
+		j.noteDamage(err)
+		return q, false, fmt.Errorf("reading a question of %s: %w", target, err)
+	}
+	if len(list) == 0 {
+		return q, false, nil
+	}
+	return list[0], true, nil
+}
+
 func answers(ctx context.Context, tx *sql.Tx, server int64, label string) ([]taskmodel.Answer, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT qid, action, content FROM answers WHERE server = ? AND delivered = 0 ORDER BY at`, server)
 	if err != nil {

@@ -1,11 +1,12 @@
 package cli
 
 import (
-	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,10 +17,11 @@ import (
 )
 
 // A terminal asks on stderr and reads stdin line by line, so that stdout
-// carries only the answer.
+// carries only the answer. It lasts for one question.
 type terminal struct {
-	out io.Writer
-	in  *bufio.Reader
+	out    io.Writer
+	read   func() (string, error)
+	secret func(prompt string) (string, error) // what is typed does not show; nil: it does
 }
 
 func (t *terminal) say(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
@@ -27,22 +29,31 @@ func (t *terminal) say(format string, args ...any) { fmt.Fprintf(t.out, format+"
 // ask reads one line; the end of input puts the question aside.
 func (t *terminal) ask(prompt string) (string, error) {
 	fmt.Fprint(t.out, prompt)
-	line, err := t.in.ReadString('\n')
-	if err != nil && line == "" {
+	return t.aside(t.read())
+}
+
+// askSecret reads one line that is not to be seen.
+func (t *terminal) askSecret(prompt string) (string, error) {
+	if t.secret == nil {
+		return t.ask(prompt)
+	}
+	return t.aside(t.secret(prompt))
+}
+
+func (t *terminal) aside(line string, err error) (string, error) {
+	if errors.Is(err, io.EOF) {
 		fmt.Fprintln(t.out)
 		return "", failf("input_needed", "", "put aside; nothing was sent")
 	}
-	return strings.TrimRight(line, "\r\n"), nil
+	return line, err
 }
 
-// askPerson asks one question at the terminal, field by field.
-func (s *session) askPerson(q taskmodel.Question) (taskmodel.Answer, error) {
-	s.mu.Lock()
-	if s.term == nil {
-		s.term = &terminal{s.env.Stderr, bufio.NewReader(s.env.Stdin)}
+// askPerson asks one question at the terminal, field by field, until ctx ends.
+func (s *session) askPerson(ctx context.Context, q taskmodel.Question) (taskmodel.Answer, error) {
+	t := &terminal{out: s.env.Stderr, read: func() (string, error) { return s.env.ReadLine(ctx) }}
+	if s.env.ReadPassword != nil {
+		t.secret = func(prompt string) (string, error) { return s.env.ReadPassword(ctx, prompt) }
 	}
-	t := s.term
-	s.mu.Unlock()
 	ans := taskmodel.Answer{Question: q.ID}
 	who := q.ID.Server
 	if q.Task.ID != "" {
@@ -162,7 +173,7 @@ func (t *terminal) askForm(q taskmodel.Question, ans taskmodel.Answer) (taskmode
 		}
 		content, err := f.Answer(d)
 		if err == nil {
-			t.say("\n%s", safe.Text(f.Pretty(d)))
+			t.say("\n%s", safe.Text(f.Pretty(unseen(f, d))))
 			ans, err := t.choose(ans, "s send, e edit again, d decline, c cancel", "sedc")
 			if err != nil || ans.Action != "" {
 				if ans.Action == taskmodel.Accept {
@@ -178,6 +189,17 @@ func (t *terminal) askForm(q taskmodel.Question, ans taskmodel.Answer) (taskmode
 			return ans, cerr
 		}
 	}
+}
+
+// unseen is a draft as it may be shown: what is secret is masked.
+func unseen(f *form.Form, d form.Draft) form.Draft {
+	d.Values = slices.Clone(d.Values)
+	for i, fl := range f.Fields {
+		if fl.Secret && d.Values[i].Set {
+			d.Values[i].Text = "***"
+		}
+	}
+	return d
 }
 
 // askField asks for one field until it is right; an empty line keeps what is
@@ -209,8 +231,12 @@ func (t *terminal) askField(f *form.Form, d *form.Draft, i int) error {
 	if now := shown(fl, d.Values[i]); now != "" {
 		title += " [" + now + "]"
 	}
+	ask := t.ask
+	if fl.Secret {
+		ask = t.askSecret
+	}
 	for {
-		line, err := t.ask(title + ": ")
+		line, err := ask(title + ": ")
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +40,11 @@ func (r *run) answerCmd() *cobra.Command {
 			if acts == 0 && !r.env.StdinTTY {
 				return usagef("there is no terminal to ask at: give --accept JSON, --decline or --cancel")
 			}
-			ctx, cancel := r.bound(cmd.Context(), usualLimit)
+			limit := usualLimit
+			if acts == 0 {
+				limit = 0 // a person takes the time it takes
+			}
+			ctx, cancel := r.bound(cmd.Context(), limit)
 			defer cancel()
 			only, err := serversOf(a)
 			if err != nil {
@@ -66,7 +71,7 @@ func (r *run) answerCmd() *cobra.Command {
 						return err
 					}
 				default:
-					if ans, err = s.askPerson(q); err != nil {
+					if ans, err = s.askPerson(ctx, q); err != nil {
 						return err
 					}
 				}
@@ -124,7 +129,16 @@ func (s *session) question(ctx context.Context, k taskmodel.Key, key string) (ta
 		if err := s.m.Ask(ctx, k); err != nil {
 			return taskmodel.Question{}, classify(err, k.Server)
 		}
-		if err := s.await(ctx, func(*board.Version) bool { return len(s.open(k, key)) > 0 || s.task(k).Terminal() }); err != nil {
+		wait, stop := ctx, context.CancelFunc(func() {})
+		if len(s.open(k, "")) > 0 { // it asks, but not this
+			wait, stop = context.WithTimeout(ctx, otherKeys)
+		}
+		err := s.await(wait, func(*board.Version) bool { return len(s.open(k, key)) > 0 || s.task(k).Terminal() })
+		stop()
+		if others := s.open(k, ""); err != nil && ctx.Err() == nil && len(others) > 0 {
+			return taskmodel.Question{}, usagef("%s asks nothing under the key %s; it asks %s", k, safe.Line(key), keysOf(others))
+		}
+		if err != nil {
 			return taskmodel.Question{}, err
 		}
 	}
@@ -137,13 +151,25 @@ func (s *session) question(ctx context.Context, k taskmodel.Key, key string) (ta
 
 func oneQuestion(qs []taskmodel.Question, k taskmodel.Key, key string) (taskmodel.Question, error) {
 	if len(qs) > 1 && key == "" {
-		keys := make([]string, len(qs))
-		for i, q := range qs {
-			keys[i] = q.Key
-		}
-		return qs[0], usagef("%s asks %d things at once: choose with --key one of %s", k, len(qs), safe.Line(strings.Join(keys, ", ")))
+		return qs[0], usagef("%s asks %d things at once: choose with --key one of %s", k, len(qs), keysOf(qs))
 	}
 	return qs[0], nil
+}
+
+// otherKeys is how long a question with the key that was given is waited for
+// while the task asks others: they may not come all at once.
+const otherKeys = 2 * time.Second
+
+// keysOf lists the keys of questions with what they ask.
+func keysOf(qs []taskmodel.Question) string {
+	keys := make([]string, len(qs))
+	for i, q := range qs {
+		keys[i] = safe.Line(q.Key)
+		if m := safe.Line(q.Message); m != "" {
+			keys[i] += " (" + safe.Truncate(m, 60, safe.Ellipsis) + ")"
+		}
+	}
+	return strings.Join(keys, ", ")
 }
 
 // open lists a task's open questions, or the one with the key.
@@ -244,7 +270,7 @@ func (s *session) onInput(ctx context.Context, q taskmodel.Question) error {
 		ans.Action = taskmodel.Cancel
 	case policy == "ask":
 		var err error
-		if ans, err = s.askPerson(q); err != nil {
+		if ans, err = s.askPerson(ctx, q); err != nil {
 			return err
 		}
 	default:

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -310,14 +310,14 @@ func (r *run) historyCmd() *cobra.Command {
 			case all || len(a) == 0 && r.g.Output == "jsonl":
 				return o.Memory.Export(ctx, r.env.Stdout)
 			}
-			server, id := "", ""
+			server, id, role := "", "", taskmodel.Requestor
 			if len(a) == 1 {
-				if server, id, _, err = parseTask(a[0]); err != nil {
+				if server, id, role, err = parseTask(a[0]); err != nil {
 					return err
 				}
 			}
 			if bundle != "" {
-				return r.bundle(ctx, o, server, id, bundle, withIDs)
+				return r.bundle(ctx, o, taskmodel.Key{Server: server, ID: id, Role: role}, bundle, withIDs)
 			}
 			events, err := o.Memory.History(ctx, server, id, 0)
 			if err != nil {
@@ -347,22 +347,16 @@ func (r *run) historyCmd() *cobra.Command {
 	return c
 }
 
-func (r *run) bundle(ctx context.Context, o *Opened, server, id, path string, withIDs bool) error {
-	if id == "" {
+func (r *run) bundle(ctx context.Context, o *Opened, k taskmodel.Key, path string, withIDs bool) error {
+	if k.ID == "" {
 		return usagef("--bundle needs a TASK")
 	}
-	k := taskmodel.Key{Server: server, ID: id, Role: taskmodel.Requestor}
-	found, err := o.Memory.Find(ctx, server, id, taskmodel.Requestor)
-	switch {
-	case err != nil:
+	// Made before the file is, so that a failure leaves none.
+	var b bytes.Buffer
+	if err := o.Memory.Bundle(ctx, k, nil, withIDs, &b); err != nil {
 		return err
-	case len(found) == 0:
-		return failf("not_found", server, "this machine does not remember %s", k)
-	case len(found) > 1:
-		return usagef("%q begins %d tasks: give more of the id", k.String(), len(found))
 	}
-	k = found[0]
-	return toFile(path, r.env.Stdout, func(w io.Writer) error { return o.Memory.Bundle(ctx, k, nil, withIDs, w) })
+	return toFile(path, r.env.Stdout, b.Bytes())
 }
 
 func orNil(a []string) []string {

@@ -103,6 +103,7 @@ func (r *run) configCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			rep.Values = append(r.flagValues(rep), rep.Values...)
 			if r.g.Output != "table" {
 				return writeJSON(r.env.Stdout, rep)
 			}
@@ -137,6 +138,22 @@ func (r *run) configCmd() *cobra.Command {
 			return writeBlocks(r.env.Stdout, rows, r.env.Width)
 		},
 	}
+}
+
+// flagValues are the flags as they are in force for this invocation.
+func (r *run) flagValues(rep ConfigReport) []ConfigValue {
+	shown := map[string]string{"output": r.g.Output, "timeout": r.g.Timeout.String(), "state": rep.State, "readonly": fmt.Sprint(r.g.Readonly),
+		"log": orElse(r.g.Log, "none"), "no-color": fmt.Sprint(r.g.NoColor), "on-input": r.g.OnInput}
+	if !r.g.HasLimit {
+		shown["timeout"] = usualLimit.String()
+	}
+	var out []ConfigValue
+	for _, v := range variables {
+		if text, ok := shown[v.flag]; ok {
+			out = append(out, ConfigValue{Key: "--" + v.flag, Value: text, From: r.from[v.flag]})
+		}
+	}
+	return out
 }
 
 func (r *run) completionCmd() *cobra.Command {

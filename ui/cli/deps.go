@@ -19,8 +19,11 @@ type Env struct {
 	Width          int // columns of stdout's terminal, 0 when it is none
 	Getenv         func(string) string
 	Now            func() time.Time
-	ReadPassword   func(prompt string) (string, error)
-	Edit           func(ctx context.Context, text, suffix string) (string, error) // $EDITOR
+	// ReadLine reads a line of stdin, io.EOF at its end; nil: of Stdin.
+	ReadLine func(ctx context.Context) (string, error)
+	// ReadPassword reads a line that does not show; nil: there is no way to.
+	ReadPassword func(ctx context.Context, prompt string) (string, error)
+	Edit         func(ctx context.Context, text, suffix string) (string, error) // $EDITOR
 }
 
 // Global holds the flags that every command has, after variables and defaults.

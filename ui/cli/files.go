@@ -14,17 +14,10 @@ func openOr(path string, stdin io.Reader) (io.ReadCloser, error) {
 }
 
 // toFile writes a file that only its owner may read, or standard output for "-".
-func toFile(path string, stdout io.Writer, write func(io.Writer) error) error {
+func toFile(path string, stdout io.Writer, b []byte) error {
 	if path == "-" {
-		return write(stdout)
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
+		_, err := stdout.Write(b)
 		return err
 	}
-	if err := write(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	return os.WriteFile(path, b, 0o600)
 }

@@ -246,6 +246,7 @@ func TestGolden(t *testing.T) {
 			_, _, _ = w.run("add", "deploy", a)
 			w.golden("answer_misfit", "answer", "deploy/"+a, "--accept", `{"decision":"perhaps"}`)
 			w.golden("answer_misfit_json", "answer", "deploy/"+a, "--accept", `{"decision":"perhaps"}`, "-o", "json")
+			w.golden("answer_other_key", "answer", "deploy/"+a, "--key", "approve", "--decline")
 			w.golden("answer_both", "answer", "deploy/"+a, "--decline", "--cancel")
 			w.golden("answer_no_terminal", "answer", "deploy/"+a)
 			w.golden("answer_decline_json", "answer", "deploy/"+a, "--decline", "-o", "json")

@@ -16,6 +16,7 @@ type run struct {
 	deps Deps
 	g    Global
 	code int
+	from map[string]string // of each flag that has a variable: where its value came from
 	// exact keeps the code that the command gave, also when we were asked to
 	// stop: tap ends as its server ended.
 	exact bool
@@ -30,7 +31,10 @@ func Run(ctx context.Context, env Env, deps Deps) int {
 	if env.Getenv == nil {
 		env.Getenv = func(string) string { return "" }
 	}
-	r := &run{env: env, deps: deps}
+	if env.ReadLine == nil {
+		env.ReadLine = NewLines(env.Stdin).Read
+	}
+	r := &run{env: env, deps: deps, from: map[string]string{}}
 	root := r.root()
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
@@ -86,28 +90,43 @@ func (r *run) root() *cobra.Command {
 	return root
 }
 
+// variables are the flags that can be given by the environment. Flags that are
+// repeatable have one value a line there.
+var variables = []struct{ flag, name string }{
+	{"config", "MCPTASKS_CONFIG"}, {"server", "MCPTASKS_SERVER"}, {"set", "MCPTASKS_SET"}, {"output", "MCPTASKS_OUTPUT"},
+	{"timeout", "MCPTASKS_TIMEOUT"}, {"state", "MCPTASKS_STATE"}, {"readonly", "MCPTASKS_READONLY"}, {"log", "MCPTASKS_LOG"},
+	{"no-color", "MCPTASKS_NO_COLOR"}, {"on-input", "MCPTASKS_ON_INPUT"},
+}
+
 // flags fills in variables and defaults: flags win over MCPTASKS_* variables.
 func (r *run) flags(cmd *cobra.Command) error {
-	set := func(flag, variable string) error {
-		v := r.env.Getenv(variable)
-		if v == "" || cmd.Flags().Changed(flag) {
-			return nil
+	f := cmd.Flags()
+	// Either flag says which servers are meant, whatever the variables say.
+	named := f.Changed("config") || f.Changed("server")
+	for _, v := range variables {
+		text := r.env.Getenv(v.name)
+		r.from[v.flag] = "default"
+		switch {
+		case f.Changed(v.flag):
+			r.from[v.flag] = "--" + v.flag
+			continue
+		case text == "", named && (v.flag == "config" || v.flag == "server"):
+			continue
 		}
-		if err := cmd.Flags().Set(flag, v); err != nil {
-			return usagef("%s=%q: %s", variable, v, oneLine(err.Error()))
+		r.from[v.flag] = v.name
+		values := []string{text}
+		if f.Lookup(v.flag).Value.Type() == "stringArray" {
+			values = strings.Split(strings.TrimSpace(text), "\n")
 		}
-		return nil
+		for _, value := range values {
+			if err := f.Set(v.flag, value); err != nil {
+				return usagef("%s=%q: %s", v.name, text, oneLine(err.Error()))
+			}
+		}
 	}
-	r.g.HasLimit = cmd.Flags().Changed("timeout")
-	for flag, variable := range map[string]string{"config": "MCPTASKS_CONFIG", "output": "MCPTASKS_OUTPUT", "timeout": "MCPTASKS_TIMEOUT",
-		"state": "MCPTASKS_STATE", "readonly": "MCPTASKS_READONLY", "log": "MCPTASKS_LOG", "on-input": "MCPTASKS_ON_INPUT"} {
-		if err := set(flag, variable); err != nil {
-			return err
-		}
-	}
-	r.g.HasLimit = r.g.HasLimit || cmd.Flags().Changed("timeout")
-	if r.env.Getenv("NO_COLOR") != "" {
-		r.g.NoColor = true
+	r.g.HasLimit = f.Changed("timeout")
+	if r.env.Getenv("NO_COLOR") != "" && !r.g.NoColor {
+		r.g.NoColor, r.from["no-color"] = true, "NO_COLOR"
 	}
 	if !slices.Contains([]string{"table", "json", "jsonl"}, r.g.Output) {
 		bad := r.g.Output

@@ -17,11 +17,10 @@ import (
 // A session is a running monitor for the length of one command.
 type session struct {
 	*run
-	o    *Opened
-	m    ui.Monitor
-	mu   sync.Mutex
-	ch   chan struct{} // closed at each change, then made anew
-	term *terminal     // made at the first question; guarded by mu
+	o  *Opened
+	m  ui.Monitor
+	mu sync.Mutex
+	ch chan struct{} // closed at each change, then made anew; guarded by mu
 }
 
 // withMonitor runs fn on a running monitor of the servers named (nil: all) and

@@ -97,6 +97,15 @@ func shapeTask(t taskmodel.Task, v *board.Version, full bool) taskJSON {
 	return j
 }
 
+// TaskJSON is a task as `get -o json` prints it.
+func TaskJSON(t taskmodel.Task, v *board.Version) json.RawMessage {
+	b, err := json.Marshal(shapeTask(t, v, true))
+	if err != nil {
+		return nil // a raw part that is no JSON was made a string: there is nothing left to fail
+	}
+	return b
+}
+
 func shapeTTL(t taskmodel.TTL) json.RawMessage {
 	switch {
 	case !t.Known:

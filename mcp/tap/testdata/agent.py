@@ -5,6 +5,8 @@ import asyncio
 import json
 import sys
 
+import fastmcp_tasks  # noqa: F401 (makes clients declare the extension)
+import mcp_types
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
@@ -13,8 +15,11 @@ def say(what, v):
     print(what, json.dumps(v, sort_keys=True, default=str), flush=True)
 
 
+questions = []  # two that are asked at once come in any order
+
+
 async def answer(message, response_type, params, context):
-    say("asked", message)
+    questions.append(message)
     return {"ok": True, "name": "ada", "n": 3}
 
 
@@ -25,7 +30,8 @@ def plain(r):
 async def main():
     target, *args = sys.argv[1:]
     t = target if target.startswith("http") else StdioTransport(target, args, keep_alive=False)
-    async with Client(t, elicitation_handler=answer) as c:
+    async with Client(t, elicitation_handler=answer,
+                      client_info=mcp_types.Implementation(name="fastmcp-agent", version="1")) as c:
         say("tools", sorted(t.name for t in await c.list_tools()))
         say("add", plain(await c.call_tool("add", {"a": 1, "b": 2})))
         say("crunch", plain(await c.call_tool("crunch", {"seconds": 0.5, "text": "é ok"})))
@@ -34,6 +40,7 @@ async def main():
             say("broken", plain(await c.call_tool("broken", {}, raise_on_error=False)))
         except Exception as e:
             say("broken", str(e))
+        say("asked", sorted(questions))
 
 
 asyncio.run(main())
