@@ -25,7 +25,6 @@ type joined struct {
 	out  *os.File
 	errs bytes.Buffer
 	end  chan Exit
-	tap  *tap
 }
 
 func join(t *testing.T, o Options) *joined {

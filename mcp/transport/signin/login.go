@@ -48,6 +48,9 @@ func (o *OAuth) Login(ctx context.Context, p Person) error {
 	}
 	o.load()
 	status, challenge, had := o.status, o.challenge, o.grant
+	if challenge == nil && had != nil && len(had.Short) > 0 {
+		status, challenge = http.StatusForbidden, http.Header{"Www-Authenticate": had.Short}
+	}
 	o.unlock()
 	if challenge == nil {
 		status, challenge = o.probe(ctx)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -185,6 +186,10 @@ func (o *OAuth) Challenge(ctx context.Context, status int, h http.Header) (bool,
 		}
 		// Step-up (basic/authorization, Step-Up Authorization Flow) takes a person.
 		o.status, o.challenge = status, keepChallenge(h)
+		if short := h.Values("WWW-Authenticate"); o.grant != nil && !slices.Equal(o.grant.Short, short) {
+			o.grant.Short = short
+			o.keep()
+		}
 		return false, &NeedLogin{Server: o.conf.Server, Scopes: scopes}
 	}
 	o.status, o.challenge = status, keepChallenge(h)
@@ -304,6 +309,7 @@ func (o *OAuth) renew(ctx context.Context) error {
 		}
 		return err
 	}
+	g.Short = o.grant.Short
 	o.grant, o.renewed, o.triedErr = g, now, nil
 	o.keep()
 	return nil

@@ -406,6 +406,17 @@ func TestStepUp(t *testing.T) {
 	if n := needLogin(t, err); strings.Join(n.Scopes, " ") != "write" || !strings.Contains(err.Error(), "further rights (write)") {
 		t.Error(err)
 	}
+	// A person signs in with a process of its own, which has seen no refusal.
+	login, err := New(o.conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := login.Login(t.Context(), browser(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.call(login); err != nil || !strings.Contains(got, "read") || !strings.Contains(got, "write") {
+		t.Error(got, err)
+	}
 	if err := o.Login(t.Context(), browser(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,9 @@ type grant struct {
 	Refresh  string    `json:"refresh_token,omitempty"`
 	Expiry   time.Time `json:"expiry,omitzero"`
 	Login    string    `json:"login,omitempty"` // names the sign-in, over all renewals
+	// Short is the challenge of the last refusal for want of scopes, so that a
+	// later process, which a person signs in with, asks for them.
+	Short []string `json:"short,omitempty"`
 }
 
 // identity says as whom the grant signs.

@@ -1,0 +1,248 @@
+//go:build linux && e2e
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcptasks/mcp/peers"
+)
+
+// asClient, set to the program's path, makes the test binary the client that
+// the conformance suite runs: it drives mcptasks as a script would.
+const asClient = "MCPTASKS_E2E_CLIENT"
+
+// A scenario is one of the suite's that asks something of a client. leftOut
+// says why it is not run.
+type scenario struct {
+	tool    []string // start s …, without a task
+	stdin   string   // typed at the questions
+	set     []string // --set s.…; $X stands for the member X of the suite's context
+	refused bool     // the client must end without having been let in
+	leftOut string
+}
+
+var (
+	plainTool = []string{"test-tool"}
+	scenarios = map[string]scenario{
+		"initialize":                          {},
+		"tools_call":                          {tool: []string{"add_numbers", "a=5", "b=3"}},
+		"elicitation-sep1034-client-defaults": {tool: []string{"test_client_elicitation_defaults"}, stdin: strings.Repeat("\n", 5) + "s\n"},
+		"sse-retry":                           {tool: []string{"test_reconnection"}},
+		"auth/metadata-default":               {tool: plainTool},
+		"auth/metadata-var1":                  {tool: plainTool},
+		"auth/metadata-var2":                  {tool: plainTool},
+		"auth/metadata-var3":                  {tool: plainTool},
+		"auth/basic-cimd":                     {tool: plainTool, set: []string{"oauth.client_id=https://conformance-test.local/client-metadata.json"}},
+		"auth/scope-from-www-authenticate":    {tool: plainTool},
+		"auth/scope-from-scopes-supported":    {tool: plainTool},
+		"auth/scope-omitted-when-undefined":   {tool: plainTool},
+		"auth/scope-step-up":                  {tool: plainTool},
+		"auth/scope-retry-limit":              {tool: plainTool, refused: true},
+		"auth/token-endpoint-auth-basic":      {tool: plainTool},
+		"auth/token-endpoint-auth-post":       {tool: plainTool},
+		"auth/token-endpoint-auth-none":       {tool: plainTool},
+		"auth/pre-registration":               {tool: plainTool, set: []string{"oauth.client_id=$client_id", "oauth.client_secret=$client_secret"}},
+		"auth/resource-mismatch":              {tool: plainTool, refused: true},
+		"auth/offline-access-scope":           {tool: plainTool},
+		"auth/offline-access-not-supported":   {tool: plainTool},
+		"auth/client-credentials-basic": {tool: plainTool, set: []string{
+			"oauth.grant=client_credentials", "oauth.client_id=$client_id", "oauth.client_secret=$client_secret"}},
+		"auth/2025-03-26-oauth-metadata-backcompat": {leftOut: "its metadata names another issuer (…/oauth) than the place it was read from, which RFC 8414 section 3.3 has a client refuse, and mcptasks does"},
+		"auth/2025-03-26-oauth-endpoint-fallback":   {tool: plainTool},
+		"auth/client-credentials-jwt":               {leftOut: "an extension: mcptasks signs in as a client by id and secret, and holds no keys to sign assertions with"},
+		"auth/cross-app-access-complete-flow":       {leftOut: "an extension for enterprises: mcptasks does not sign in at an identity provider on a server's behalf"},
+	}
+)
+
+// TestConformance runs the client scenarios of the official suite against the
+// built program. The table must name every scenario that the suite has.
+func TestConformance(t *testing.T) {
+	suite := peers.Command(t, "conformance")
+	out, err := exec.Command(suite[0], append(suite[1:], "list", "--client")...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("listing the scenarios: %v\n%s", err, out)
+	}
+	known := slices.Sorted(maps.Keys(scenarios))
+	var there []string
+	for _, m := range regexp.MustCompile(`(?m)^\s+- (\S+) \[`).FindAllSubmatch(out, -1) {
+		there = append(there, string(m[1]))
+	}
+	if slices.Sort(there); !slices.Equal(there, known) {
+		t.Errorf("the suite has %q, the table %q", there, known)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range known {
+		t.Run(name, func(t *testing.T) {
+			s := scenarios[name]
+			if s.leftOut != "" {
+				t.Skip("left out: " + s.leftOut)
+			}
+			// sse-retry measures the client's pace, so nothing runs beside it.
+			if name != "sse-retry" {
+				t.Parallel()
+			}
+			results := t.TempDir()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, suite[0], append(suite[1:], "client", "--command", self, "--scenario", name, "-o", results, "--timeout", "90000")...)
+			cmd.Dir = results
+			cmd.Env = append(os.Environ(), asClient+"="+program)
+			out, err := cmd.CombinedOutput()
+			checks := readChecks(t, results)
+			passed := 0
+			for _, c := range checks {
+				switch c.Status {
+				case "SUCCESS":
+					passed++
+				case "FAILURE", "WARNING":
+					t.Errorf("%s: %s: %s %s", c.Status, c.ID, c.Description, c.ErrorMessage)
+				}
+			}
+			if passed == 0 || err != nil {
+				t.Errorf("%d checks passed, %v", passed, err)
+			}
+			if t.Failed() {
+				t.Logf("%s", out)
+			}
+		})
+	}
+}
+
+type check struct {
+	ID, Status, Description, ErrorMessage string
+}
+
+func readChecks(t *testing.T, dir string) []check {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	if deeper, _ := filepath.Glob(filepath.Join(dir, "*", "*", "checks.json")); len(files) == 0 {
+		files = deeper
+	}
+	if err != nil || len(files) != 1 {
+		t.Errorf("the suite left %v, %v", files, err)
+		return nil
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []check
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// conformanceClient is run by the suite with a server's URL as last argument.
+func conformanceClient(args []string) int {
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "no URL")
+		return 2
+	}
+	s, ok := scenarios[os.Getenv("MCP_CONFORMANCE_SCENARIO")]
+	if !ok {
+		fmt.Fprintln(os.Stderr, "a scenario that the table does not have")
+		return 2
+	}
+	state, err := os.MkdirTemp("", "mcptasks-conformance-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	defer os.RemoveAll(state)
+	var given map[string]any
+	_ = json.Unmarshal([]byte(os.Getenv("MCP_CONFORMANCE_CONTEXT")), &given)
+	c := client{state: state, flags: []string{"--state", state, "-s", "s=" + args[len(args)-1]}}
+	for _, set := range s.set {
+		key, value, _ := strings.Cut(set, "=")
+		if member, ok := strings.CutPrefix(value, "$"); ok {
+			value = fmt.Sprint(given[member])
+		}
+		c.flags = append(c.flags, "--set", "s."+key+"="+value)
+	}
+	// A person signs in when asked to, and loses patience after three times.
+	for range 3 {
+		code := c.run("", "tools", "s")
+		if code == 0 && s.tool != nil {
+			call := append([]string{"start", "s"}, append(s.tool, "--plain")...)
+			if s.stdin != "" {
+				call = append(call, "--on-input", "ask")
+			}
+			code = c.run(s.stdin, call...)
+		}
+		if code != 3 {
+			return code
+		}
+		if !c.login() {
+			return 3
+		}
+	}
+	return 3
+}
+
+type client struct {
+	state string
+	flags []string
+}
+
+func (c client) command(args ...string) *exec.Cmd {
+	fmt.Fprintln(os.Stderr, "$ mcptasks", strings.Join(args, " "))
+	cmd := exec.Command(os.Getenv(asClient), append(c.flags, args...)...)
+	cmd.Env = []string{"HOME=" + c.state, "XDG_CONFIG_HOME=" + c.state, "PATH=" + os.Getenv("PATH")}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd
+}
+
+func (c client) run(stdin string, args ...string) int {
+	cmd := c.command(args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	return exitCode(cmd.Run())
+}
+
+// login signs in: it visits the page that mcptasks shows, as a browser would,
+// and is sent back to mcptasks by it.
+func (c client) login() bool {
+	cmd := c.command("login", "s", "--no-browser")
+	cmd.Stderr = nil
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		return false
+	}
+	if err := cmd.Start(); err != nil {
+		return false
+	}
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		fmt.Fprintln(os.Stderr, lines.Text())
+		if page := strings.TrimSpace(lines.Text()); strings.HasPrefix(page, "http") {
+			resp, err := http.Get(page)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				continue
+			}
+			var b bytes.Buffer
+			_, _ = b.ReadFrom(resp.Body)
+			resp.Body.Close()
+			fmt.Fprintln(os.Stderr, "the browser shows:", b.String())
+		}
+	}
+	return exitCode(cmd.Wait()) == 0
+}
