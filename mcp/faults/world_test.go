@@ -315,17 +315,6 @@ func (w *world) truth(f func(ctx context.Context, t mcp.Tasks)) {
 	_ = c.Close(ctx, true)
 }
 
-// truly is the server's own word for a task; "" when it does not know it.
-func (w *world) truly(k taskmodel.Key) (st taskmodel.Status) {
-	w.t.Helper()
-	w.truth(func(ctx context.Context, t mcp.Tasks) {
-		if s, err := t.Get(ctx, k.ID); err == nil {
-			st = s.Status
-		}
-	})
-	return st
-}
-
 // well asserts that all is well now: the server is ready, what is on the board
 // is what the server says, and a task can be started, watched and read.
 func (w *world) well() {

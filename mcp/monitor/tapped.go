@@ -35,15 +35,6 @@ type tapped struct {
 	ready bool // the rows were read
 }
 
-func (p *tapped) live() bool {
-	for _, t := range p.taps {
-		if t.Live {
-			return true
-		}
-	}
-	return false
-}
-
 // finder is the journal to look for taps in; nil when none are to be shown.
 func (m *Monitor) finder() tapFinder {
 	if m.o.Taps == nil {
