@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -380,7 +381,7 @@ func TestT7_RetryAfterForOneServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var servers [2]*faulty.Server
 		var specs []monitor.ServerSpec
-		gets := [2]int{}
+		var gets [2]atomic.Int64
 		for i := range servers {
 			s, err := faulty.New(demo.Options{Seed: uint64(i + 1), Tasks: 1}, "")
 			if err != nil {
@@ -388,7 +389,7 @@ func TestT7_RetryAfterForOneServer(t *testing.T) {
 			}
 			s.Overhear(func(point, method string, _ []byte) {
 				if point == "request" && method == "tasks/get" {
-					gets[i]++
+					gets[i].Add(1)
 				}
 			})
 			wire := newWire(s)
@@ -413,13 +414,13 @@ func TestT7_RetryAfterForOneServer(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		servers[0].Clear()
-		before := gets
+		before := [2]int64{gets[0].Load(), gets[1].Load()}
 		time.Sleep(45 * time.Second)
 		synctest.Wait()
-		if gets[0] != before[0] {
-			t.Errorf("asked %d times though it wants to be left alone", gets[0]-before[0])
+		if n := gets[0].Load() - before[0]; n != 0 {
+			t.Errorf("asked %d times though it wants to be left alone", n)
 		}
-		if n := gets[1] - before[1]; n < 8 {
+		if n := gets[1].Load() - before[1]; n < 8 {
 			t.Errorf("the other was polled %d times only", n)
 		}
 		if s, _ := m.Board().Server("s0"); s.PacedUntil.IsZero() {
@@ -427,8 +428,8 @@ func TestT7_RetryAfterForOneServer(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s, _ := m.Board().Server("s0"); gets[0] == before[0] || s.State != taskmodel.ServerReady {
-			t.Errorf("afterwards: %s, %d polls", s.State, gets[0]-before[0])
+		if s, _ := m.Board().Server("s0"); gets[0].Load() == before[0] || s.State != taskmodel.ServerReady {
+			t.Errorf("afterwards: %s, %d polls", s.State, gets[0].Load()-before[0])
 		}
 	})
 }
