@@ -197,6 +197,7 @@ func (s *session) see(ctx context.Context, k taskmodel.Key, withTask bool, saveD
 			e = classify(context.Cause(ctx), k.Server)
 		}
 		if e.Kind == "input_needed" || e.Kind == "timeout" {
+			s.sync(context.WithoutCancel(ctx))
 			if withTask {
 				t := s.shape(k, true)
 				_ = s.print([]any{outcomeJSON{Server: k.Server, TaskID: k.ID, Task: &t}}, true, func() [][]string { return s.rows(k) })

@@ -220,7 +220,9 @@ func TestGolden(t *testing.T) {
 			w.golden("start_bad_json", "start", "ci", "build", "--args", "{", "-o", "json")
 			w.golden("start_no_tool", "start", "ci", "nope")
 			w.golden("start_readonly_json", "start", "ci", "build", "target=api", "--readonly", "-o", "json")
-			w.golden("start_input_json", "start", "deploy", "deploy_release", "service=api", "version=v1.2.3", "--wait", "-o", "json")
+			if _, errs, code := w.run("start", "deploy", "deploy_release", "service=api", "version=v1.2.3", "--wait", "-o", "json"); code != 6 || !strings.Contains(errs, `"kind":"input_needed"`) {
+				w.t.Errorf("exit %d: %s", code, errs)
+			}
 		}},
 		{"wait", func(w *world) {
 			w.golden("wait_done", "wait", "ci/"+w.id("ci", "build", 0))
@@ -264,9 +266,9 @@ func TestGolden(t *testing.T) {
 			w.golden("forget_delete", "forget", "lab/"+w.id("lab", "build", 0), "--delete")
 		}},
 		{"history", func(w *world) {
-			_, _, _ = w.run("start", "ci", "build", "target=api", "--wait")
-			w.golden("history", "history")
-			w.golden("history_json", "history", "-o", "json")
+			_, _, _ = w.run("ls", "ci")
+			w.golden("history", "history", "ci/"+w.id("ci", "build", 0))
+			w.golden("history_json", "history", "ci/"+w.id("ci", "build", 0), "-o", "json")
 			w.golden("history_not_found_json", "history", "ci/nope", "-o", "json")
 			w.golden("history_prune", "history", "--prune")
 		}},
