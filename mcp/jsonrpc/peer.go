@@ -273,7 +273,8 @@ func (p *Peer) Err() error {
 	}
 }
 
-// end fails whatever waits, once.
+// end fails whatever waits, once. It returns when that is done, whoever did it:
+// after Close, Err must not be nil because the watcher was there first.
 func (p *Peer) end() {
 	err := ErrClosed
 	if cause := p.conn.Err(); cause != nil && !errors.Is(cause, ErrClosed) {
@@ -284,6 +285,7 @@ func (p *Peer) end() {
 	p.mu.Lock()
 	if p.closed != nil {
 		p.mu.Unlock()
+		<-p.done
 		return
 	}
 	p.closed = err

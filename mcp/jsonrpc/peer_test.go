@@ -440,3 +440,19 @@ type nopHandler struct{}
 func (nopHandler) Request(context.Context, *Request) {}
 func (nopHandler) Notification(Notification)         {}
 func (nopHandler) Noise(string, []byte)              {}
+
+// Close must not return before the end is known, whichever goroutine told it.
+func TestErrAfterClose(t *testing.T) {
+	for range 2000 {
+		p, _, _ := start(t, PeerOptions{})
+		for range 20 {
+			goCall(p, t.Context(), Call{Method: "m"})
+		}
+		if err := p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Err(); !errors.Is(err, ErrClosed) {
+			t.Fatalf("after our own Close: %v", err)
+		}
+	}
+}
