@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -441,12 +442,30 @@ func (nopHandler) Request(context.Context, *Request) {}
 func (nopHandler) Notification(Notification)         {}
 func (nopHandler) Noise(string, []byte)              {}
 
+// elsewhere is a connection that another goroutine ends, as the death of a
+// program does; Close waits for it and is not the first to see it.
+type elsewhere struct{ *fakeConn }
+
+func (c elsewhere) Close(context.Context) error {
+	go c.end(ErrClosed)
+	<-c.done
+	runtime.Gosched()
+	return nil
+}
+
 // Close must not return before the end is known, whichever goroutine told it.
 func TestErrAfterClose(t *testing.T) {
-	for range 2000 {
-		p, _, _ := start(t, PeerOptions{})
-		for range 20 {
+	for range 60 {
+		c := elsewhere{newFakeConn()}
+		p := NewPeer(c, &fakeHandler{}, PeerOptions{})
+		if err := p.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 300 { // calls to fail keep the first of the two busy for a while
 			goCall(p, t.Context(), Call{Method: "m"})
+		}
+		for range 300 {
+			<-c.out
 		}
 		if err := p.Close(t.Context()); err != nil {
 			t.Fatal(err)
