@@ -22,10 +22,12 @@ type Peer struct {
 	Command []string          `json:"command"`
 	Env     map[string]string `json:"env"`
 	URL     string            `json:"url"`
+	Missing string            `json:"missing"` // why it could not be installed here
 }
 
 // Get finds a peer by its name. It skips the test when MCPTASKS_PEERS is not
-// set, and fails it when it is set and lacks the peer.
+// set or the peer cannot be had on this machine, and fails it when it is set and
+// lacks the peer.
 func Get(t testing.TB, name string) Peer {
 	t.Helper()
 	dir := os.Getenv("MCPTASKS_PEERS")
@@ -43,6 +45,9 @@ func Get(t testing.TB, name string) Peer {
 	p, ok := all[name]
 	if !ok {
 		t.Fatalf("peers.json in MCPTASKS_PEERS has no %s: run mcp/peers/install again", name)
+	}
+	if p.Missing != "" {
+		t.Skipf("the peer %s is not there: %s", name, p.Missing)
 	}
 	return p
 }
