@@ -29,7 +29,7 @@ type draft struct {
 	mu      sync.Mutex
 	calls   map[string]*draftCall // by task id: calls made on this connection
 	parents map[string]string     // child to parent, as childTasks named them
-	waiters map[string]map[chan taskmodel.Snapshot]bool
+	waiters waiters               // who waits for a task to move
 }
 
 const (
@@ -44,7 +44,6 @@ func newDraft(s *session) generation {
 	d := &draft{
 		s: s, over: make(chan struct{}), news: make(chan struct{}, draftNews),
 		calls: make(map[string]*draftCall), parents: make(map[string]string),
-		waiters: make(map[string]map[chan taskmodel.Snapshot]bool),
 	}
 	s.setInfo(func(i *Info) {
 		i.Generation = taskmodel.GenDraft
@@ -151,8 +150,8 @@ func (d *draft) List(ctx context.Context, cursor string) (Page, error) {
 // the task has completed (4.6); until then this polls. A failed task has its
 // error and nothing else, which tasks/result would not tell.
 func (d *draft) Result(ctx context.Context, id string) (taskmodel.Outcome, error) {
-	wake := d.wait(id)
-	defer d.unwait(id, wake)
+	wake, done := d.waiters.wait(id)
+	defer done()
 	return pollOutcome(ctx, d.s, taskmodel.GenDraft, id, wake, d.over, nil, func(ctx context.Context, id string) (taskmodel.Snapshot, error) {
 		snap, err := d.Get(ctx, id)
 		if err == nil && snap.Status == taskmodel.Completed && snap.Outcome.IsZero() {
@@ -394,33 +393,8 @@ func (d *draft) observe(raw json.RawMessage, id string) (taskmodel.Snapshot, err
 			time.AfterFunc(draftLinger, func() { c.stop(errors.New("the task has ended")) })
 		}
 	}
-	for w := range d.waiters[snap.ID] {
-		select {
-		case w <- snap:
-		default:
-		}
-	}
+	d.waiters.tell(snap)
 	return snap, nil
-}
-
-func (d *draft) wait(id string) chan taskmodel.Snapshot {
-	w := make(chan taskmodel.Snapshot, 1)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.waiters[id] == nil {
-		d.waiters[id] = make(map[chan taskmodel.Snapshot]bool)
-	}
-	d.waiters[id][w] = true
-	return w
-}
-
-func (d *draft) unwait(id string, w chan taskmodel.Snapshot) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.waiters[id], w)
-	if len(d.waiters[id]) == 0 {
-		delete(d.waiters, id)
-	}
 }
 
 func (d *draft) mine(id string) bool {

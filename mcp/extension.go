@@ -34,14 +34,13 @@ type extension struct {
 	emit    sync.Mutex   // held while a state is read and told, so that what is told stands in order; before mu
 	mu      sync.Mutex
 	asks    map[string]*askedTask // by task id: tasks that have asked something
-	waiters map[string]map[chan taskmodel.Snapshot]bool
+	waiters waiters               // who waits for a task to move
 }
 
 func newExtension(s *session) generation {
 	x := &extension{
 		s: s, over: make(chan struct{}),
-		asks:    make(map[string]*askedTask),
-		waiters: make(map[string]map[chan taskmodel.Snapshot]bool),
+		asks: make(map[string]*askedTask),
 	}
 	x.calls.open = make(map[string]*callRound)
 	x.listen = newListener(s)
@@ -163,8 +162,8 @@ func (x *extension) Watch(_ context.Context, ids []string) error {
 // unfinished it polls, no faster than the server asks for, and is woken by
 // pushes; it ends with ctx, with the connection, or with the first error.
 func (x *extension) Result(ctx context.Context, id string) (taskmodel.Outcome, error) {
-	wake := x.wait(id)
-	defer x.unwait(id, wake)
+	wake, done := x.waiters.wait(id)
+	defer done()
 	return pollOutcome(ctx, x.s, taskmodel.GenExtension, id, wake, x.over, x.listen.acknowledged, x.Get)
 }
 
@@ -256,35 +255,8 @@ func (x *extension) observe(raw json.RawMessage, sent int64) (taskmodel.Snapshot
 	if snap.Status.Terminal(taskmodel.GenExtension) {
 		x.s.tokens.taskOver(snap.ID)
 	}
-	x.mu.Lock()
-	for w := range x.waiters[snap.ID] {
-		select {
-		case w <- snap:
-		default:
-		}
-	}
-	x.mu.Unlock()
+	x.waiters.tell(snap)
 	return snap, nil
-}
-
-func (x *extension) wait(id string) chan taskmodel.Snapshot {
-	w := make(chan taskmodel.Snapshot, 1)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.waiters[id] == nil {
-		x.waiters[id] = make(map[chan taskmodel.Snapshot]bool)
-	}
-	x.waiters[id][w] = true
-	return w
-}
-
-func (x *extension) unwait(id string, w chan taskmodel.Snapshot) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.waiters[id], w)
-	if len(x.waiters[id]) == 0 {
-		delete(x.waiters, id)
-	}
 }
 
 // readDetailed reads a task with what its status inlines: result, error or
