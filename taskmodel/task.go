@@ -182,7 +182,7 @@ type Task struct {
 	StandingSince   time.Time
 	Note            string    // why the standing is what it is, or another word of ours
 	CancelRequested time.Time // zero: not asked
-	CancelNote      string    // "too late to cancel", "not confirmed", …
+	CancelNote      string    // CancelSending, CancelUnknown, "too late to cancel", "not confirmed", …
 	Progress        *Progress
 	Inputs          []QuestionID // open and answered questions, oldest first
 	Transitions     []Transition // oldest first
@@ -229,3 +229,12 @@ func (t Task) ExpiresAt() (time.Time, bool) {
 	born, _ := t.Born()
 	return born.Add(t.TTL.Duration), true
 }
+
+// What the way of a cancellation is while nobody has said what became of it.
+const (
+	// CancelSending: the request is about to go, or on its way.
+	CancelSending = "being sent"
+	// CancelUnknown: the process that sent it ended before it knew; the program
+	// does not send it again by itself.
+	CancelUnknown = "sent, outcome unknown: the mcptasks that sent it ended before the server answered"
+)

@@ -48,6 +48,7 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 		return err
 	}
 	sent := false
+	var before time.Time // when it was asked for before
 	derr := m.do(ctx, func() {
 		t, ok := m.board.Task(k)
 		now := m.now()
@@ -66,11 +67,15 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 				why = "the server offers no cancel"
 			}
 			err = sentence(mcp.ErrUnsupported, nil, "%s: cannot be cancelled: %s", k, why)
-		case !t.CancelRequested.IsZero() && t.CancelNote == "":
+		case !t.CancelRequested.IsZero() && t.CancelNote == "",
+			t.CancelNote == taskmodel.CancelSending && now.Sub(t.CancelRequested) < 2*cancelTimeout:
 			sent = true // once is enough
 		default:
+			before = t.CancelRequested
 			m.board.Change(k, now, func(t *taskmodel.Task) { t.CancelRequested, t.CancelNote = time.Time{}, "" })
-			for _, e := range m.board.Change(k, now, func(t *taskmodel.Task) { t.CancelRequested = now }) {
+			// Written down as on its way: what is not heard of after it stands as
+			// sent with an unknown outcome.
+			for _, e := range m.board.Change(k, now, func(t *taskmodel.Task) { t.CancelRequested, t.CancelNote = now, taskmodel.CancelSending }) {
 				m.history(s, e, nil)
 			}
 			m.touch()
@@ -83,7 +88,7 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 		return err
 	}
 	result := make(chan error, 1)
-	if !m.mail.post(func() { m.spawn(func() { result <- s.sendCancel(k) }) }) {
+	if !m.mail.post(func() { m.spawn(func() { result <- s.sendCancel(k, before) }) }) {
 		return ErrStopped
 	}
 	select {
@@ -96,8 +101,9 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 	}
 }
 
-// sendCancel keeps the task's last state, then asks for its end.
-func (s *server) sendCancel(k taskmodel.Key) error {
+// sendCancel keeps the task's last state, then asks for its end. before is when
+// that was asked for before, if it was.
+func (s *server) sendCancel(k taskmodel.Key, before time.Time) error {
 	m := s.m
 	ctx := m.ctx
 	rctx, stop := context.WithTimeout(ctx, cancelTimeout)
@@ -153,9 +159,10 @@ func (s *server) sendCancel(k taskmodel.Key) error {
 		stop()
 		if s.shared(c) {
 			cctx, stop := context.WithTimeout(ctx, 2*time.Second)
-			mine, cerr := j.ClaimAct(cctx, s.spec.Target, fmt.Sprintf("cancel:%s:%d", k.ID, asked.Unix()/60))
+			mine, cerr := j.ClaimAct(cctx, s.spec.Target, cancelAct(k.ID, before, asked))
 			stop()
 			if cerr == nil && !mine {
+				_ = m.do(ctx, func() { s.cancelSent(k) })
 				return nil // another process has just asked for it
 			}
 		}
@@ -170,6 +177,7 @@ func (s *server) sendCancel(k taskmodel.Key) error {
 		s.heard(conn, err)
 		switch {
 		case err == nil:
+			s.cancelSent(k)
 			if after != nil && after.Status != "" {
 				s.observe(taskmodel.Requestor, taskmodel.Observation{Snapshot: *after, Source: taskmodel.FromCancel, AskedAt: asked, HeardAt: heard})
 			}
@@ -231,6 +239,26 @@ func (s *server) tooLate(ctx context.Context, k taskmodel.Key, cause error) erro
 		return derr
 	}
 	return out
+}
+
+// cancelAct names a cancellation among processes: what both begin knowing the
+// same goes once, and what a person asks for anew goes again.
+func cancelAct(id string, before, now time.Time) string {
+	if before.IsZero() {
+		return fmt.Sprintf("cancel:%s:%d", id, now.Unix()/60)
+	}
+	return fmt.Sprintf("cancel:%s:after:%d", id, before.UnixMicro())
+}
+
+// cancelSent: the server has taken the request.
+func (s *server) cancelSent(k taskmodel.Key) {
+	if t, ok := s.m.board.Task(k); !ok || t.CancelNote != taskmodel.CancelSending {
+		return
+	}
+	s.m.board.Change(k, s.m.now(), func(t *taskmodel.Task) { t.CancelNote = "" })
+	s.m.touch()
+	s.m.save(k)
+	s.m.saveAll() // until then it stands as not confirmed
 }
 
 // cancelNote adds a word of ours to a cancellation that was asked for.

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"slices"
 	"time"
 
 	"mcptasks/mcp"
@@ -117,7 +118,7 @@ func (s *server) over(t taskmodel.Task, seen bool) {
 		s.unwatch(t.ID)
 	}
 	s.closeQuestions(t.Key, "the task ended as "+string(t.Status))
-	if !t.CancelRequested.IsZero() && t.Status != taskmodel.Cancelled && (t.CancelNote == "" || t.CancelNote == notConfirmed) {
+	if !t.CancelRequested.IsZero() && t.Status != taskmodel.Cancelled && slices.Contains([]string{"", notConfirmed, taskmodel.CancelSending, taskmodel.CancelUnknown}, t.CancelNote) {
 		s.cancelNote(t.Key, "too late to cancel: the task ended as "+string(t.Status))
 	}
 	s.release(t.ID)

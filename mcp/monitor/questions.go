@@ -397,11 +397,49 @@ func fits(q taskmodel.Question, a taskmodel.Answer) error {
 	return nil
 }
 
+// takenBefore is an error where another process has sent an answer to a
+// question that is open here: also where that process ended over it, so that
+// nobody knows what became of it.
+func (s *server) takenBefore(q taskmodel.Question) error {
+	m := s.m
+	j, ok := m.o.Journal.(questionReader)
+	if !ok {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(m.ctx, time.Second)
+	theirs, found, err := j.Question(ctx, s.spec.Target, q.ID.ID)
+	stop()
+	if err != nil || !found {
+		return nil // as if there were no journal
+	}
+	switch theirs.State {
+	case taskmodel.QuestionSending, taskmodel.QuestionAnswered, taskmodel.QuestionUnconfirmed:
+	default:
+		return nil
+	}
+	_ = m.do(m.ctx, func() {
+		if q, ok := m.board.Question(q.ID); ok && q.State == taskmodel.QuestionSending {
+			q.State, q.SentAt = theirs.State, theirs.SentAt
+			m.board.PutQuestion(q)
+			m.touch()
+		}
+	})
+	if theirs.State == taskmodel.QuestionUnconfirmed {
+		return sentence(ErrUnconfirmed, nil, "%s: another mcptasks sent an answer to this question and ended before it knew what became of it; nothing was sent now (answer again to send all the same)", s.spec.Name)
+	}
+	return fmt.Errorf("%s: another mcptasks has answered this question", s.spec.Name)
+}
+
 // sendAnswer writes the answer down, sends it once, and says what became of it.
 func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, conn int, before taskmodel.QuestionState) error {
 	m := s.m
 	again := !before.Open()
 	note := ""
+	if before == taskmodel.QuestionOpen && s.shared(c) {
+		if err := s.takenBefore(q); err != nil {
+			return err
+		}
+	}
 	if j := m.o.Journal; j != nil {
 		ctx, stop := context.WithTimeout(m.ctx, 2*time.Second)
 		err := j.Write(ctx, journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Key: q.Task, Question: &q, Answer: &a})

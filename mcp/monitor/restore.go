@@ -102,6 +102,9 @@ func (s *server) adopt(t taskmodel.Task) {
 	}
 	m.board.Insert(t)
 	if !t.Terminal() && t.Role == taskmodel.Requestor {
+		if !t.CancelRequested.IsZero() && t.CancelNote == "" {
+			s.confirmCancel(t.Key)
+		}
 		w := s.watch(t)
 		if t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired {
 			w.missing = missTries // one look more, then slowly
@@ -137,7 +140,7 @@ func (s *server) changes(c journal.Changes) {
 				s.observe(t.Role, taskmodel.Observation{Snapshot: snapshotOf(t), Source: taskmodel.FromJournal,
 					AskedAt: t.LastHeardAt, HeardAt: t.LastHeardAt})
 			}
-			if !t.CancelRequested.IsZero() && old.CancelRequested.IsZero() {
+			if !t.CancelRequested.IsZero() && (old.CancelRequested.IsZero() || old.CancelNote == taskmodel.CancelSending) {
 				m.board.Change(t.Key, now, func(o *taskmodel.Task) { o.CancelRequested, o.CancelNote = t.CancelRequested, t.CancelNote })
 				m.touch()
 			}

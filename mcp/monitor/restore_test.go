@@ -2,9 +2,11 @@ package monitor
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -429,6 +431,126 @@ func TestTwoProcessesWithoutASession(t *testing.T) {
 		b.sleep(3 * time.Second)
 		if n := b.board().Len(); n != 0 {
 			t.Errorf("forgotten in one process, %d tasks show in the other", n)
+		}
+	})
+}
+
+// A killed is a journal whose process has written something and was killed: its
+// writer is of a process that is no more.
+func killed(t *testing.T, dir string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, journal.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`UPDATE writers SET pid = 1 << 22, ended = 0`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A cancellation whose sender was killed stands as sent with an unknown outcome:
+// the program does not send it again, a person can at once (issue D, "Show it").
+func TestACancelOfAKilledProcess(t *testing.T) {
+	for _, gen := range []taskmodel.Generation{taskmodel.GenCore, taskmodel.GenExtension} {
+		t.Run(string(gen), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				dir := t.TempDir()
+				f := newFake(gen)
+				hang := make(chan struct{})
+				f.cancel = func(ctx context.Context, _ string) (*taskmodel.Snapshot, error) {
+					select {
+					case <-ctx.Done():
+					case <-hang:
+					}
+					return nil, fmt.Errorf("ci: %w", mcp.ErrClosed)
+				}
+				f.put("x", taskmodel.Working)
+				ja := &cutOff{Journal: openJournal(t, dir, "mcptasks cancel")}
+				a := run(t, func(o *Options) { o.Journal = ja }, []string{"ci"}, f)
+				if _, err := a.m.Add(t.Context(), "ci", "x"); err != nil {
+					t.Fatal(err)
+				}
+				go func() { _ = a.m.Cancel(t.Context(), key("ci", "x")) }()
+				a.sleep(time.Second)
+				if x := a.task("ci", "x"); x.CancelNote != taskmodel.CancelSending {
+					t.Fatalf("on its way: %q", x.CancelNote)
+				}
+				ja.dead.Store(true)
+				close(hang)
+				a.end()
+				closeJournal(t, ja.Journal)
+				killed(t, dir)
+				f.hook(func() { f.cancel = nil })
+				f.forgetCalls()
+
+				b := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+				b.sleep(5 * time.Minute)
+				if x := b.task("ci", "x"); x.CancelRequested.IsZero() || x.CancelNote != taskmodel.CancelUnknown || x.Status != taskmodel.Working {
+					t.Errorf("%s, requested %v, %q", x.Status, x.CancelRequested, x.CancelNote)
+				}
+				if n := f.total("cancel"); n != 0 {
+					t.Errorf("the program sent it %d times by itself", n)
+				}
+				if err := b.m.Cancel(t.Context(), key("ci", "x")); err != nil || f.total("cancel") != 1 {
+					t.Errorf("a person's: %v, sent %d times", err, f.total("cancel"))
+				}
+				b.sleep(time.Second)
+				if x := b.task("ci", "x"); x.CancelNote != "" && x.Status != taskmodel.Cancelled {
+					t.Errorf("then %s %q", x.Status, x.CancelNote)
+				}
+			})
+		})
+	}
+}
+
+// An answer whose sender was killed is not taken for one that was delivered,
+// nor sent by another process that had the question open all the time; a person
+// who is told so can send it all the same.
+func TestAnAnswerOfAKilledProcess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenExtension)
+		hang := make(chan struct{})
+		f.answer = func(ctx context.Context, _ taskmodel.Answer) error {
+			select {
+			case <-ctx.Done():
+			case <-hang:
+			}
+			return fmt.Errorf("ci: %w", mcp.ErrClosed)
+		}
+		f.put("x", taskmodel.InputRequired)
+		ja := &cutOff{Journal: openJournal(t, dir, "mcptasks answer")}
+		a := run(t, func(o *Options) { o.Journal = ja }, []string{"ci"}, f)
+		if _, err := a.m.Add(t.Context(), "ci", "x"); err != nil {
+			t.Fatal(err)
+		}
+		b := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		b.sleep(time.Second)
+		f.mu.Lock()
+		conns := append([]*fakeClient(nil), f.conns...)
+		f.mu.Unlock()
+		for _, c := range conns {
+			c.h.Asked(question("x/k", "x"))
+		}
+		synctest.Wait()
+		go func() { _ = a.m.Answer(t.Context(), accept("x/k")) }()
+		a.sleep(100 * time.Millisecond)
+		ja.dead.Store(true)
+		close(hang)
+		a.end()
+		closeJournal(t, ja.Journal)
+		killed(t, dir)
+		f.hook(func() { f.answer = nil })
+		f.forgetCalls()
+		if err := b.m.Answer(t.Context(), accept("x/k")); !errors.Is(err, ErrUnconfirmed) {
+			t.Errorf("Answer: %v", err)
+		}
+		if q := b.question("x/k"); q.State != taskmodel.QuestionUnconfirmed || f.total("answer") != 0 {
+			t.Errorf("%s, sent %d times", q.State, f.total("answer"))
+		}
+		if err := b.m.Answer(t.Context(), accept("x/k")); err != nil || f.total("answer") != 1 {
+			t.Errorf("once more: %v, sent %d times", err, f.total("answer"))
 		}
 	})
 }

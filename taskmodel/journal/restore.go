@@ -72,16 +72,18 @@ func (j *Journal) tasks(ctx context.Context, tx *sql.Tx, server int64, label str
 	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM tasks WHERE server = ?`, server).Scan(&n); err != nil {
 		return nil, err
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT doc FROM tasks WHERE server = ? AND forgotten = 0`, server)
+	rows, err := tx.QueryContext(ctx, `SELECT doc, writer FROM tasks WHERE server = ? AND forgotten = 0`, server)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	list := make([]taskmodel.Task, 0, n)
 	d := newDecoder(label)
+	var sending sentBy
 	for rows.Next() {
 		var doc sql.RawBytes
-		if err := rows.Scan(&doc); err != nil {
+		var writer int64
+		if err := rows.Scan(&doc, &writer); err != nil {
 			return nil, err
 		}
 		t, err := d.task(doc)
@@ -89,9 +91,37 @@ func (j *Journal) tasks(ctx context.Context, tx *sql.Tx, server int64, label str
 			j.log.Error("a task in the journal cannot be read", "server", label, "error", err)
 			continue
 		}
+		sending.note(t, len(list), writer)
 		list = append(list, restored(t))
 	}
-	return list, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	j.unknown(ctx, tx, list, sending)
+	return list, nil
+}
+
+// sentBy are the places of tasks whose cancellation was on its way, with who
+// sent it.
+type sentBy map[int]int64
+
+func (s *sentBy) note(t taskmodel.Task, at int, writer int64) {
+	if t.CancelNote == taskmodel.CancelSending {
+		if *s == nil {
+			*s = sentBy{}
+		}
+		(*s)[at] = writer
+	}
+}
+
+// unknown says of cancellations whose sender is no more that their outcome is
+// not known.
+func (j *Journal) unknown(ctx context.Context, tx *sql.Tx, list []taskmodel.Task, sending sentBy) {
+	for at, writer := range sending {
+		if writer != j.me && !j.alive(ctx, tx, writer) {
+			list[at].CancelNote = taskmodel.CancelUnknown
+		}
+	}
 }
 
 // restored gives a task the standing of one that nothing live was heard of.
@@ -334,19 +364,20 @@ func (j *Journal) changes(ctx context.Context, target string, since int64) (c Ch
 	if err != nil {
 		return c, err
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT role, task, forgotten, doc FROM tasks
+	rows, err := tx.QueryContext(ctx, `SELECT role, task, forgotten, doc, writer FROM tasks
 		WHERE server = ? AND change > ? AND writer <> ? ORDER BY change`, server, since, j.me)
 	if err != nil {
 		return c, err
 	}
 	defer rows.Close()
 	d := newDecoder(label)
+	var sending sentBy
 	for rows.Next() {
 		var role int
 		var id string
-		var forgotten int64
+		var forgotten, writer int64
 		var doc sql.RawBytes
-		if err := rows.Scan(&role, &id, &forgotten, &doc); err != nil {
+		if err := rows.Scan(&role, &id, &forgotten, &doc, &writer); err != nil {
 			return c, err
 		}
 		if forgotten != 0 {
@@ -358,11 +389,13 @@ func (j *Journal) changes(ctx context.Context, target string, since int64) (c Ch
 			j.log.Error("a task in the journal cannot be read", "server", label, "error", err)
 			continue
 		}
+		sending.note(t, len(c.Tasks), writer)
 		c.Tasks = append(c.Tasks, restored(t))
 	}
 	if err := rows.Err(); err != nil {
 		return c, err
 	}
+	j.unknown(ctx, tx, c.Tasks, sending)
 	if len(c.Tasks) > 0 {
 		if err := results(ctx, tx, server, c.Tasks); err != nil {
 			return c, err
