@@ -62,6 +62,19 @@ type Question struct {
 	Done      bool            // url: the server said that it was completed elsewhere
 	Draft     json.RawMessage // what the person has typed so far, as form drafts are written
 	Receiver  bool            // asked as a task of ours (2025-11-25); Task then has Role Receiver
+	// Repeat is the call that the server refused until the address was visited
+	// (error -32042, 2025-11-25 client/elicitation, "URL Elicitation Required
+	// Error"): consent sends nothing, and the call is made again when the person
+	// says so. Its Tool is "" for every other question.
+	Repeat Call `json:",omitzero"`
+}
+
+// A Call is a tool call as it can be made again.
+type Call struct {
+	Tool  string
+	Args  json.RawMessage
+	TTL   time.Duration // asked for; 0: none
+	Plain bool          // without a task
 }
 
 // Action is what a person does with a question.

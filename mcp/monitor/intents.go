@@ -265,7 +265,7 @@ func (s *server) carryOut(in journal.Intent) {
 					return err
 				}
 				r.Server = s.spec.Name
-				reply, err := m.Start(ctx, r)
+				reply, err := m.begin(ctx, r) // what comes of it is for the person who asked
 				out = reply
 				return err
 			}

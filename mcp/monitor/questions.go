@@ -163,7 +163,7 @@ func (s *server) withdraw(id taskmodel.QuestionID, why string) {
 	m.touch()
 	m.history(s, taskmodel.Event{Time: m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
 		Question: id, Message: "withdrawn: " + why, Detail: detail(map[string]any{"key": q.Key, "withdrawn": why})},
-		func(e *journal.Entry) { e.Question = &q })
+		s.entryOf(q))
 }
 
 // retire bounds the questions that are over: the oldest leave the board; the
@@ -193,16 +193,21 @@ func (s *server) retire(id taskmodel.QuestionID) {
 // completedElsewhere: a URL elicitation was completed in the browser.
 func (s *server) completedElsewhere(elicitID string) {
 	for id := range s.was {
-		q, ok := s.m.board.Question(id)
-		if !ok || q.ElicitID != elicitID || q.Done {
-			continue
-		}
+		s.completed(id, elicitID)
+	}
+	for id := range s.visits {
+		s.completed(id, elicitID)
+	}
+}
+
+func (s *server) completed(id taskmodel.QuestionID, elicitID string) {
+	if q, ok := s.m.board.Question(id); ok && q.ElicitID == elicitID && !q.Done {
 		q.Done = true
 		s.m.board.PutQuestion(q)
 		s.m.touch()
 		s.m.history(s, taskmodel.Event{Time: s.m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
 			Question: id, Message: "completed in the browser", Detail: detail(map[string]any{"key": q.Key, "done": true})},
-			func(e *journal.Entry) { e.Question = &q })
+			s.entryOf(q))
 	}
 }
 
@@ -316,6 +321,9 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 	}
 	s, err := m.server(a.Question.Server)
 	if err != nil {
+		return err
+	}
+	if page, err := s.answerPage(ctx, a); page {
 		return err
 	}
 	if held, herr := s.heldBy(ctx); herr != nil {

@@ -28,8 +28,10 @@ type server struct {
 	ends map[string][]chan struct{}   // closed when the task has ended or is gone
 	turn chan struct{}                // closed at the next change of state
 	was  map[taskmodel.QuestionID]int // questions: the connection that asked them
-	// older are questions of an earlier connection of the same session.
+	// older are questions of an earlier connection of the same session; visits are
+	// pages that calls want visited first (-32042).
 	older    map[taskmodel.QuestionID]bool
+	visits   map[taskmodel.QuestionID]bool
 	past     []taskmodel.QuestionID // answered and withdrawn ones, oldest first
 	stranger time.Time              // since when the sign-in is another than before; zero: it is not
 	heir     bool                   // what was read from the journal is to be settled: inherit
@@ -98,7 +100,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 	s := &server{
 		m: m, spec: spec, lane: m.mail.lane(),
 		ends: map[string][]chan struct{}{}, turn: make(chan struct{}),
-		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{},
+		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{}, visits: map[taskmodel.QuestionID]bool{},
 		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{}, refetch: map[string]int{}, inFocus: map[string]bool{},
 		row: taskmodel.Server{
 			Name: spec.Name, Target: spec.Target, Source: spec.Source, Warning: spec.Warning,

@@ -15,10 +15,8 @@ import (
 	"mcptasks/taskmodel/journal"
 )
 
-// Start calls a tool, as a task unless the request says otherwise, and returns
-// when the server has made the task or answered at once. A call goes out once:
-// it is never repeated, whatever happens to it.
-func (m *Monitor) Start(ctx context.Context, r StartRequest) (StartReply, error) {
+// begin calls a tool once, by the process that holds the server.
+func (m *Monitor) begin(ctx context.Context, r StartRequest) (StartReply, error) {
 	if m.o.Readonly {
 		return StartReply{}, ErrReadonly
 	}
@@ -31,7 +29,7 @@ func (m *Monitor) Start(ctx context.Context, r StartRequest) (StartReply, error)
 	} else if held {
 		reply, err := s.startElsewhere(ctx, r)
 		if errors.Is(err, errNotBegun) {
-			return m.Start(ctx, r)
+			return m.begin(ctx, r)
 		}
 		return reply, err
 	}
