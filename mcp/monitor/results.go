@@ -198,9 +198,6 @@ func (s *server) resultNote(k taskmodel.Key, why string) {
 	s.m.touch()
 }
 
-	if t, ok := m.board.Task(k); ok {
-		s.outcomePages(t)
-	}
 // fetchLater tries a fetch again that failed, a bounded number of times. The
 // task's row says why, "" leaves that to the server's.
 func (s *server) fetchLater(id, why string) {
@@ -235,6 +232,9 @@ func (s *server) putOutcome(k taskmodel.Key, out taskmodel.Outcome) {
 		}
 	}
 	m.touch()
+	if t, ok := m.board.Task(k); ok {
+		s.outcomePages(t)
+	}
 }
 
 // keepOutcome writes a result into the journal, within the limits, and takes
