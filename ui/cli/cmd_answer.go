@@ -210,13 +210,13 @@ func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string
 				for _, q := range v.Questions() {
 					mine := slices.Contains(keys, q.Task) || server != "" && q.Task.ID == "" && q.ID.Server == server ||
 						q.Receiver && slices.Contains(servers, q.ID.Server)
-					if mine && q.State.Open() && !seen[q.ID] {
+					if mine && q.State.Open() && !seen[q.ID] && !remembered(v, q.Task) {
 						next = &q
 						return true
 					}
 				}
 				for _, k := range keys {
-					if t, ok := v.Task(k); ok && t.Status == taskmodel.InputRequired && t.Role == taskmodel.Requestor && !asked[k] && len(s.open(k, "")) == 0 {
+					if !asked[k] && waitsUnheard(v, k) {
 						wants = k
 						return true
 					}
@@ -248,6 +248,30 @@ func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string
 		}
 	}()
 	return out
+}
+
+// remembered reports whether a task is known from an earlier run alone: what it
+// asked then may have been answered after that.
+func remembered(v *board.Version, k taskmodel.Key) bool {
+	t, ok := v.Task(k)
+	return ok && t.Standing == taskmodel.Restored
+}
+
+// waitsUnheard reports whether a task waits for input and its question has not
+// come. In the extension, whose questions come with the status, an answer that
+// the server has taken has yet to take effect.
+func waitsUnheard(v *board.Version, k taskmodel.Key) bool {
+	t, ok := v.Task(k)
+	if !ok || t.Status != taskmodel.InputRequired || t.Role != taskmodel.Requestor || remembered(v, k) {
+		return false
+	}
+	for _, q := range v.Questions() {
+		taken := q.State == taskmodel.QuestionSending || q.State == taskmodel.QuestionAnswered
+		if q.Task == k && (q.State.Open() || taken && t.Generation == taskmodel.GenExtension) {
+			return false
+		}
+	}
+	return true
 }
 
 // onInput does with one question what --on-input says.
