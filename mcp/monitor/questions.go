@@ -226,7 +226,7 @@ func (s *server) openAsk(w *watch) {
 		return
 	}
 	w.asking = true
-	s.openResult(w.id, false)
+	s.openResult(w.id, false, 0)
 }
 
 // askAgain opens the way of a task's questions anew, for a person who sees that

@@ -65,6 +65,7 @@ func (s *server) restored(r journal.Restored) {
 	if r.Session != nil && s.client == nil && s.row.ProtocolVersion == "" {
 		s.change(func(row *taskmodel.Server) { row.ProtocolVersion = r.Session.Version })
 	}
+	s.inheritDebts(r.Tasks)
 	undelivered := map[string]taskmodel.Answer{}
 	for _, a := range r.Answers {
 		undelivered[a.Question.ID] = a

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"mcptasks/mcp"
@@ -13,19 +13,22 @@ import (
 )
 
 const (
-	fetchesMost    = 4         // results in flight of one server, those that wait for a question apart
-	inlineMost     = 256 << 10 // a result up to this size stays in memory beside the journal
-	fetchTries     = 3
-	fetchAgainMost = 8                // fetches by ourselves that broke, before it is left to the person
-	hungAfter      = 10 * time.Second // an open tasks/result that is not answered so long after the end is given up
-	fetchAttempts  = 2 * time.Minute  // how long one fetch of an ended task's result may take
+	fetchesMost   = 4         // results in flight of one server, those that wait for a question apart
+	inlineMost    = 256 << 10 // a result up to this size stays in memory beside the journal
+	fetchTries    = 3
+	hungAfter     = 10 * time.Second // an open tasks/result that is not answered so long after the end is given up
+	fetchAttempts = 2 * time.Minute  // how long the first fetch of an ended task's result may take; each further one twice as long
+	fetchRounds   = 4                // doublings of it
 )
 
 // A fetch is one tasks/result that is open, with those who wait for it.
 type fetch struct {
 	waiters []chan fetched
 	counted bool   // one of the four
+	wanted  bool   // by ourselves: where it fails, the result is owed (owed.go)
+	early   bool   // opened before the task's end, for its question
 	hung    bool   // given up: the task has ended and it was not answered
+	round   int    // how many for the same waiters were given up before it
 	stop    func() // gives it up; the server is told
 	opened  time.Time
 	tries   int
@@ -38,10 +41,11 @@ type fetched struct {
 
 // wantResult fetches the result of a task that ended before our eyes.
 func (s *server) wantResult(t taskmodel.Task) {
-	if !s.m.o.FetchResults || s.fetchable(t) != "" || !t.Outcome.IsZero() {
+	if !s.m.o.FetchResults || s.fetchable(t) != "" || !t.Outcome.IsZero() || s.queued[t.ID] {
 		return
 	}
 	s.waiting = append(s.waiting, t.ID)
+	s.queued[t.ID] = true
 	s.pumpResults()
 }
 
@@ -58,47 +62,57 @@ func (s *server) fetchable(t taskmodel.Task) string {
 	return ""
 }
 
-// pumpResults opens as many fetches as may be open.
+// pumpResults opens as many fetches as may be open. One that is open already,
+// for the task's question or for a person, becomes ours too.
 func (s *server) pumpResults() {
 	for s.client != nil && s.fetches < fetchesMost && len(s.waiting) > 0 {
 		id := s.waiting[0]
 		s.waiting = s.waiting[1:]
-		if t, ok := s.m.board.Task(s.key(id)); ok && t.Outcome.IsZero() {
-			s.openResult(id, true)
+		delete(s.queued, id)
+		if t, ok := s.m.board.Task(s.key(id)); ok && t.Outcome.IsZero() && s.fetchable(t) == "" {
+			s.openResult(id, true, 0).wanted = true
 		}
 	}
 }
 
-// openResult opens the one tasks/result of a task if it is not open.
-func (s *server) openResult(id string, counted bool) *fetch {
+// openResult opens the one tasks/result of a task if it is not open. That of a
+// task that has ended is given up some time, so that a server that never
+// answers is asked again; before the end nothing of ours cuts it short.
+func (s *server) openResult(id string, counted bool, round int) *fetch {
 	m := s.m
-	f := s.results[id]
-	if f == nil {
-		f = &fetch{}
-		s.results[id] = f
-	} else if f.tries > 0 {
+	if f := s.results[id]; f != nil {
 		return f
 	}
-	f.tries++
+	f := &fetch{counted: counted, round: round, opened: m.now()}
+	s.results[id] = f
 	if counted {
-		f.counted = true
 		s.fetches++
+	}
+	limit := time.Duration(0)
+	if t, ok := m.board.Task(s.key(id)); !ok || !t.Terminal() {
+		f.early = true
+	} else {
+		limit = fetchAttempts << min(max(round, s.owing[id].tries), fetchRounds)
 	}
 	c, conn := s.client, s.conn
 	ctx, stop := context.WithCancelCause(s.connCtx)
-	f.stop, f.opened = func() { stop(mcp.ErrNotWanted) }, m.now()
+	f.stop = func() { stop(mcp.ErrNotWanted) }
 	m.spawn(func() {
 		defer stop(nil)
-		if counted {
+		if limit > 0 {
 			var end context.CancelFunc
-			ctx, end = context.WithTimeout(ctx, fetchAttempts)
+			ctx, end = context.WithTimeout(ctx, limit)
 			defer end()
 		}
 		out, err := c.Tasks().Result(ctx, id)
+		hung := err != nil && ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 		if out.FetchedAt.IsZero() {
 			out.FetchedAt = m.now()
 		}
-		m.post(func() { s.resulted(id, f, conn, out, err) })
+		m.post(func() {
+			f.hung = f.hung || hung
+			s.resulted(id, f, conn, out, err)
+		})
 	})
 	return f
 }
@@ -122,22 +136,20 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 	}
 	defer s.pumpResults()
 	switch {
-	case ok && f.hung && err != nil && s.client != nil && s.fetchable(t) == "":
-		// It was opened for a question, and the end of the task did not end
-		// it. A request of its own gets the result.
-		again := s.openResult(id, false)
+	case ok && f.hung && err != nil && s.client != nil && s.fetchable(t) == "" && len(f.waiters) > 0:
+		// The end of the task did not end it, or it took too long. Those who
+		// wait go on waiting, for a request of its own.
+		again := s.openResult(id, false, f.round+1)
+		again.wanted = again.wanted || f.wanted
 		again.waiters = append(again.waiters, f.waiters...)
-		return
 	case !ok:
 		reply(out, err)
-		return
 	case err == nil && !t.Terminal() && out.Err != nil:
 		// An error while the task runs, or is being cancelled: what the task
 		// came to is for its status to say (field fault S3).
 		reply(out, nil)
 		s.pollNow(k)
 		s.askEnded(id)
-		return
 	case err == nil && !t.Terminal():
 		// The result is there, so the task has ended; the status follows.
 		s.putOutcome(k, out)
@@ -146,75 +158,29 @@ func (s *server) resulted(id string, f *fetch, conn int, out taskmodel.Outcome, 
 			w.asking = false
 		}
 		s.pollNow(k)
-		return
 	case err == nil && t.Status == taskmodel.Cancelled && out.Err != nil:
 		reply(out, nil)
-		return
 	case err == nil && t.Status == taskmodel.Completed && out.Err != nil:
 		// A task that has completed has a result: this is an error of the
 		// request, and is not kept as what the task came to.
 		reply(out, nil)
-		if f.counted {
-			s.fetchLater(id, fmt.Sprintf("the server answered with error %d: %s", out.Err.Code, out.Err.Message))
+		if f.wanted {
+			s.owe(id, fmt.Sprintf("the server answered with error %d: %s", out.Err.Code, out.Err.Message), owedTries)
 		}
-		return
 	case err == nil:
-		delete(s.refetch, id)
+		s.paid(id)
 		s.putOutcome(k, out)
 		s.resultNote(k, "")
 		reply(out, nil)
-		return
-	}
-	reply(out, err)
-	if !t.Terminal() {
+	case !t.Terminal():
+		reply(out, err)
 		s.askEnded(id)
-		return
-	}
-	if f.counted && !errors.Is(err, mcp.ErrNotFound) && !errors.Is(err, mcp.ErrUnsupported) && !isRPC(err) {
-		if conn != s.conn || errors.Is(err, mcp.ErrClosed) {
-			s.fetchLater(id, "") // the server's row says what happened
-		} else {
-			s.fetchLater(id, err.Error())
+	default:
+		reply(out, err)
+		if f.wanted {
+			s.oweFor(id, f, conn, err)
 		}
-		return
 	}
-	if f.counted && errors.Is(err, mcp.ErrNotFound) {
-		s.resultNote(k, "the server does not know the task any more")
-	}
-}
-
-const noResult = "the result could not be fetched: "
-
-// resultNote says at an ended task why its result is not here; "" that it is.
-func (s *server) resultNote(k taskmodel.Key, why string) {
-	t, ok := s.m.board.Task(k)
-	if !ok || !t.Terminal() || why == "" && !strings.HasPrefix(t.Note, noResult) {
-		return
-	}
-	if why != "" {
-		why = noResult + why
-	}
-	s.m.board.Change(k, s.m.now(), func(t *taskmodel.Task) { t.Note = why })
-	s.m.touch()
-}
-
-// fetchLater tries a fetch again that failed, a bounded number of times. The
-// task's row says why, "" leaves that to the server's.
-func (s *server) fetchLater(id, why string) {
-	m := s.m
-	if s.refetch[id]++; s.refetch[id] > fetchAgainMost {
-		delete(s.refetch, id)
-		s.resultNote(s.key(id), why)
-		return
-	}
-	if why != "" {
-		s.resultNote(s.key(id), why+"; it is tried again")
-	}
-	m.alarms.at(m.now().Add(m.backoff(s.refetch[id], retryFirst, retryMost)), func() {
-		if t, ok := m.board.Task(s.key(id)); ok && t.Terminal() {
-			s.wantResult(t)
-		}
-	})
 }
 
 // putOutcome puts a fetched result on the board and keeps it.
@@ -367,7 +333,7 @@ func (s *server) fetch(ctx context.Context, k taskmodel.Key) (taskmodel.Outcome,
 				off = true
 				return
 			}
-			f := s.openResult(k.ID, false)
+			f := s.openResult(k.ID, false, 0)
 			f.waiters = append(f.waiters, answer)
 		}); err != nil {
 			return taskmodel.Outcome{}, err
@@ -385,10 +351,24 @@ func (s *server) fetch(ctx context.Context, k taskmodel.Key) (taskmodel.Outcome,
 				return taskmodel.Outcome{}, r.err
 			}
 		case <-ctx.Done():
+			m.post(func() { s.leave(k.ID, answer) })
 			return taskmodel.Outcome{}, fmt.Errorf("%s: fetching the result: %w", k, ctx.Err())
 		case <-m.done:
 			return taskmodel.Outcome{}, ErrStopped
 		}
 	}
 	return taskmodel.Outcome{}, last
+}
+
+// leave: one who waited for a result does so no more. A request that nobody
+// wants any more is taken back.
+func (s *server) leave(id string, answer chan fetched) {
+	f := s.results[id]
+	if f == nil {
+		return
+	}
+	f.waiters = slices.DeleteFunc(f.waiters, func(w chan fetched) bool { return w == answer })
+	if len(f.waiters) == 0 && !f.wanted && !f.early {
+		f.stop()
+	}
 }

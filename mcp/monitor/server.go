@@ -84,9 +84,10 @@ type server struct {
 
 	// Results.
 	results map[string]*fetch
-	waiting []string // ids whose results are to be fetched
+	waiting []string        // ids whose results are to be fetched
+	queued  map[string]bool // those in waiting
 	fetches int
-	refetch map[string]int // broken fetches in a row
+	owing   map[string]debt // those that failed and are tried again
 
 	tools      []taskmodel.Tool
 	toolsKnown bool
@@ -101,7 +102,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 		m: m, spec: spec, lane: m.mail.lane(),
 		ends: map[string][]chan struct{}{}, turn: make(chan struct{}),
 		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{}, visits: map[taskmodel.QuestionID]bool{},
-		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{}, refetch: map[string]int{}, inFocus: map[string]bool{},
+		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{}, owing: map[string]debt{}, queued: map[string]bool{}, inFocus: map[string]bool{},
 		row: taskmodel.Server{
 			Name: spec.Name, Target: spec.Target, Source: spec.Source, Warning: spec.Warning,
 			State: taskmodel.ServerOff, StateSince: now, Roots: slices.Clone(spec.Roots),

@@ -232,6 +232,7 @@ func (m *Monitor) Forget(ctx context.Context, k taskmodel.Key, deleteThere bool)
 				f.stop()
 			}
 			s.unwatch(k.ID)
+			s.paid(k.ID)
 			s.forgot[k.ID] = true
 		}
 		for _, id := range t.Inputs {
