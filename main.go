@@ -25,6 +25,8 @@ import (
 	"mcptasks/mcp/config"
 	"mcptasks/mcp/monitor"
 	"mcptasks/mcp/setup"
+	"mcptasks/mcp/transport/signin"
+	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 	"mcptasks/ui"
 	"mcptasks/ui/cli"
@@ -101,13 +103,18 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	if g.Only != nil {
 		servers = slices.DeleteFunc(slices.Clone(servers), func(s config.Server) bool { return !slices.Contains(g.Only, s.Name) })
 	}
-	if servers, err = w.askInputs(ctx, servers, g.Only); err != nil {
+	if servers, err = w.fillInputs(ctx, servers, g.Only, log); err != nil {
 		return nil, err
 	}
-	o := &cli.Opened{Names: names(w.cfg.Servers), StdioOf: func(name string) bool {
+	for i, s := range w.cfg.Servers { // what was given is among what a bundle leaves out
+		if j := slices.IndexFunc(servers, func(f config.Server) bool { return f.Name == s.Name }); j >= 0 {
+			w.cfg.Servers[i] = servers[j]
+		}
+	}
+	o := &cli.Opened{Log: log, Names: names(w.cfg.Servers), StdioOf: func(name string) bool {
 		i := slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == name })
 		return i >= 0 && servers[i].Stdio()
-	}}
+	}, Sampling: setup.Sampling(servers)}
 	memory, notes := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
 	o.Notes = notes
 	cwd, _ := os.Getwd()
@@ -120,7 +127,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 		Servers:  specs,
 		Readonly: g.Readonly, Log: log, Version: version().Module,
 		FetchResults: g.Fetch || !g.Headless, NoAsk: g.Headless && !g.Fetch,
-		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), PollMin: time.Duration(f.Poll.Min),
+		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), MaxDepth: f.Limits.Depth, PollMin: time.Duration(f.Poll.Min),
 		WireEntries: f.Limits.Log,
 	}
 	if memory != nil {
@@ -189,7 +196,7 @@ func tapInstall(env cli.Env, o cli.TapInstallOptions) error {
 
 // screens runs the terminal UI beside the monitor.
 func (w *wiring) screens(ctx context.Context, g cli.Global, o *cli.Opened) error {
-	opts, err := w.uiOptions(g)
+	opts, err := w.uiOptions(g, o)
 	if err != nil {
 		return &cli.Error{Kind: "config", Message: err.Error()}
 	}
@@ -204,8 +211,13 @@ func (w *wiring) screens(ctx context.Context, g cli.Global, o *cli.Opened) error
 	return errors.Join(err, <-done)
 }
 
-func (w *wiring) uiOptions(g cli.Global) (ui.Options, error) {
+func (w *wiring) uiOptions(g cli.Global, o *cli.Opened) (ui.Options, error) {
 	f := w.cfg.File
+	for name, text := range f.Views {
+		if _, err := board.ParseFilter(text); err != nil {
+			return ui.Options{}, fmt.Errorf("views.%s: %w", name, err)
+		}
+	}
 	keys := keymap.Default()
 	bound := map[string][]string{}
 	for action, v := range f.Keys {
@@ -237,7 +249,21 @@ func (w *wiring) uiOptions(g cli.Global) (ui.Options, error) {
 	if f.UI.Group == "none" {
 		opts.List.Group = ""
 	}
-	opts.Sampling, opts.TaskJSON = setup.Sampling(w.cfg.Servers), cli.TaskJSON
+	opts.Sampling, opts.TaskJSON = o.Sampling, cli.TaskJSON
+	opts.SignIn = func(ctx context.Context, name string) error {
+		s, err := w.found(name)
+		if err == nil {
+			if err = setup.SignIn(ctx, s, setup.LoginOptions{State: stateDir(g.State), Log: o.Log}, nil); err == nil {
+				o.Monitor.Connect(name)
+			}
+		}
+		return err
+	}
+	if o.Memory != nil {
+		opts.Bundle = func(ctx context.Context, k taskmodel.Key, wire []taskmodel.WireEntry, out io.Writer) error {
+			return o.Memory.Bundle(ctx, k, wire, false, out)
+		}
+	}
 	if g.NoColor {
 		opts.Theme = "mono"
 	}
@@ -265,13 +291,18 @@ func (w *wiring) empty() []string {
 		"Looked in: " + strings.Join(looked, ", ") + " (mcptasks config shows all)"}
 }
 
-// askInputs asks for the values that the servers about to be started want, at
-// the terminal where there is one.
-func (w *wiring) askInputs(ctx context.Context, servers []config.Server, named []string) ([]config.Server, error) {
-	if !w.env.StdinTTY {
-		return setup.AskInputs(servers, named, w.env.Getenv, nil)
+// fillInputs finds the values that the servers about to be started want, and
+// asks for them at the terminal where there is one.
+func (w *wiring) fillInputs(ctx context.Context, servers []config.Server, named []string, log *slog.Logger) ([]config.Server, error) {
+	in := setup.Inputs{Getenv: w.env.Getenv, Keep: signin.Keyring{}, Log: log}
+	if w.env.StdinTTY {
+		in.Ask = w.askInput(ctx)
 	}
-	return setup.AskInputs(servers, named, w.env.Getenv, func(s config.Server, in config.Input) (string, error) {
+	return in.Fill(servers, named)
+}
+
+func (w *wiring) askInput(ctx context.Context) func(config.Server, config.Input) (string, error) {
+	return func(s config.Server, in config.Input) (string, error) {
 		prompt := setup.InputPrompt(s, in)
 		if in.Password {
 			return w.env.ReadPassword(ctx, prompt)
@@ -282,7 +313,7 @@ func (w *wiring) askInputs(ctx context.Context, servers []config.Server, named [
 			return in.Default, nil
 		}
 		return line, err
-	})
+	}
 }
 
 // readPassword reads a line that does not show. When ctx ends first the
@@ -356,6 +387,10 @@ func (w *wiring) server(g cli.Global, name string) (config.Server, error) {
 	if err := w.load(g); err != nil {
 		return config.Server{}, err
 	}
+	return w.found(name)
+}
+
+func (w *wiring) found(name string) (config.Server, error) {
 	i := slices.IndexFunc(w.cfg.Servers, func(s config.Server) bool { return s.Name == name })
 	if i < 0 {
 		return config.Server{}, &cli.Error{Kind: "usage", Message: fmt.Sprintf("there is no server %q; there are: %s", name, strings.Join(names(w.cfg.Servers), ", "))}

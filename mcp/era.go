@@ -115,7 +115,7 @@ func (h *handshake) open(ctx context.Context, era string) (*session, error) {
 	}
 	s := newSession(h.o, conn, kind)
 	s.setInfo(func(i *Info) { i.Era, i.Transport, i.Generation = era, kind, taskmodel.GenNone })
-	s.peer = jsonrpc.NewPeer(conn, &inbound{c: h.c, s: s}, jsonrpc.PeerOptions{Log: h.o.Log, Traffic: s.traffic, IDs: freshIDs(h.o)})
+	s.peer = jsonrpc.NewPeer(conn, &inbound{c: h.c, s: s}, jsonrpc.PeerOptions{Log: h.o.Log, Traffic: s.traffic, MaxDepth: h.o.MaxDepth, IDs: freshIDs(h.o)})
 	if err := s.peer.Start(ctx); err != nil {
 		h.close(s)
 		return nil, s.wrap("connecting", err)
@@ -438,6 +438,9 @@ func (h *handshake) legacy(ctx context.Context, version string) (*session, error
 			if s, oerr := h.open(ctx, eraModern); oerr == nil {
 				return h.settle(ctx, s, v, nil)
 			}
+			return nil, err
+		}
+		if h.o.NoSSE {
 			return nil, err
 		}
 		if old, serr := h.sse(ctx); serr == nil {

@@ -19,6 +19,12 @@ type Options struct {
 	Era string
 	// Generation forces one generation; "" finds it. GenNone uses no tasks.
 	Generation taskmodel.Generation
+	// NoSSE keeps an HTTP server that answers 400, 404 or 405 from being tried
+	// over HTTP+SSE: the person has said that it is Streamable HTTP.
+	NoSSE bool
+	// MaxDepth is how deeply the JSON of a message may nest; 0 is
+	// jsonrpc.DefaultMaxDepth.
+	MaxDepth int
 	// ProbeTimeout bounds the server/discover probe on stdio; 0 is 3 s.
 	ProbeTimeout time.Duration
 

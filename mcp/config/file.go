@@ -211,7 +211,16 @@ func check(path string, f File) error {
 			}
 		}
 	}
-	return oneOf("ui.group", f.UI.Group, "server", "status", "none")
+	for _, c := range f.Import.Clients {
+		if err := oneOf("import.clients", c, Clients...); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		oneOf("ui.group", f.UI.Group, "server", "status", "none"),
+		oneOf("ui.sort", f.UI.Sort, "needs", "status", "server", "tool", "id", "message", "progress", "age", "ttl", "heard"),
+		oneOf("ui.details", f.UI.Details, "right", "full", "none"),
+	)
 }
 
 // nearest finds the known key, at the place of the unknown one, whose spelling

@@ -333,6 +333,11 @@ func finish(s *Server, where Search) {
 	if s.Disabled != "" {
 		return
 	}
+	switch t := s.Entry.Transport; {
+	case t == "stdio" && !s.Stdio(), (t == "http" || t == "sse") && s.Stdio():
+		s.Disabled = fmt.Sprintf("transport = %q does not go with the entry's %s", t, map[bool]string{true: "command", false: "url"}[s.Stdio()])
+		return
+	}
 	if m := x.missing(); m != "" {
 		s.Disabled = m
 		return

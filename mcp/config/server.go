@@ -22,6 +22,7 @@ type Server struct {
 	raw      ServerEntry     // as written, before variables were put in
 	token    string          // what token_env names
 	set      map[string]bool // keys that --set gave
+	hidden   []string        // passwords that were asked for
 }
 
 // An Input is a value that a file wants asked for (VS Code's inputs).
@@ -51,7 +52,8 @@ func (s Server) Target() string { return s.target }
 
 // Secrets are the values of the entry that must not be shown: of its environment
 // and arguments what is named like a secret, of its headers also what came from
-// a variable, the client's secret, the token, what a URL carries.
+// a variable, passwords that were asked for, the client's secret, the token,
+// what a URL carries.
 func (s Server) Secrets() []string {
 	var out []string
 	add := func(v string) {
@@ -70,6 +72,9 @@ func (s Server) Secrets() []string {
 		if secretName.MatchString(k) {
 			add(v)
 		}
+	}
+	for _, v := range s.hidden {
+		add(v)
 	}
 	add(s.Entry.OAuth.ClientSecret)
 	add(s.token)
@@ -107,6 +112,12 @@ func (s Server) Keep(tool string) bool {
 func (s Server) Fill(values map[string]string) Server {
 	x := expander{env: func(string) (string, bool) { return "", false }, inputs: values}
 	s.Entry = x.entry(s.Entry)
+	s.hidden = nil
+	for _, in := range s.Inputs {
+		if in.Password {
+			s.hidden = append(s.hidden, values[in.ID])
+		}
+	}
 	s.Inputs = nil
 	return s
 }

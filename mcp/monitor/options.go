@@ -45,6 +45,7 @@ type Options struct {
 	// label; nil: none.
 	Taps func(label string) bool
 	// Limits; zero values are the defaults.
+	MaxDepth          int           // nesting of a message's JSON, 1000
 	MaxTasksPerServer int           // 200,000
 	MaxResultBytes    int64         // kept per result, 4 MiB
 	WireEntries       int           // 5,000 in memory
@@ -64,6 +65,7 @@ type ServerSpec struct {
 	Dialer          mcp.Dialer
 	Era             string
 	Generation      taskmodel.Generation
+	NoSSE           bool // Streamable HTTP only
 	PollMin         time.Duration
 	Keep            func(tool string) bool // arguments and results in the journal; nil: all
 	Roots           []string

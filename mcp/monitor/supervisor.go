@@ -53,6 +53,7 @@ func (s *server) dial() {
 	s.state(taskmodel.ServerConnecting, "")
 	o := mcp.Options{
 		Name: s.spec.Name, Dialer: s.spec.Dialer, Era: s.spec.Era, Generation: s.spec.Generation,
+		NoSSE: s.spec.NoSSE, MaxDepth: m.o.MaxDepth,
 		ClientName: "mcptasks", ClientVersion: m.o.Version,
 		Roots:      func() []mcp.Root { return *s.root.Load() },
 		NoReceiver: s.spec.NoReceiver, Handler: &ears{s, conn}, Log: m.log,

@@ -2,10 +2,14 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime"
+	"time"
 
 	"mcptasks/mcp/config"
 	"mcptasks/mcp/transport"
@@ -74,8 +78,51 @@ func Login(ctx context.Context, s config.Server, o LoginOptions) error {
 	return a.Login(ctx, signin.Terminal(o.Out, o.In, !o.NoBrowser))
 }
 
-// Logout forgets what a sign-in brought.
+// screenLogin is how long a sign-in begun on the screens waits for the person.
+const screenLogin = 10 * time.Minute
+
+// SignIn signs a person in from the screens, which show no address: open, nil
+// for the system's browser, must succeed, else the error says which command
+// does it without one.
+func SignIn(ctx context.Context, s config.Server, o LoginOptions, open func(page string) error) error {
+	a, err := oauth(s, o.State, o.Log)
+	if err != nil {
+		return err
+	}
+	if open == nil {
+		open = openHere
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, screenLogin, fmt.Errorf("nobody signed in to %s within %s", s.Name, screenLogin))
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err = a.Login(ctx, signin.Person{Open: func(page string) error {
+		err := open(page)
+		if err != nil {
+			stop(fmt.Errorf("no browser can be opened here (%w): mcptasks login %s --no-browser shows the address", err, s.Name))
+		}
+		return err
+	}})
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// openHere opens the system's browser where there is a screen for one. Without,
+// the program that opens it starts and fails where nobody sees it.
+func openHere(page string) error {
+	if runtime.GOOS != "windows" && runtime.GOOS != "darwin" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return errors.New("there is no display")
+	}
+	return signin.OpenBrowser(page)
+}
+
+// Logout forgets what a sign-in brought, and the inputs that were asked for.
 func Logout(ctx context.Context, s config.Server, dir string) error {
+	if forgetInputs(s, signin.Keyring{}) && s.Stdio() {
+		return nil
+	}
 	a, err := oauth(s, dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mcptasks/mcp/config"
+	"mcptasks/mcp/transport/signin"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +34,9 @@ func TestInputsAreAskedForOnceAndOnlyForWhatIsStarted(t *testing.T) {
 	}
 	env := func(k string) string { return map[string]string{"MCPTASKS_INPUT_e": "from-env"}[k] }
 	servers := []config.Server{asking("a", "f", "k", "e"), asking("b", "f", "k"), asking("c", "g", "k"), asking("idle", "f", "z")}
-	got, err := AskInputs(servers, []string{"a", "b", "c"}, env, ask)
+	kept := &ring{m: map[string]string{}}
+	in := Inputs{Getenv: env, Ask: ask, Keep: kept}
+	got, err := in.Fill(servers, []string{"a", "b", "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +52,47 @@ func TestInputsAreAskedForOnceAndOnlyForWhatIsStarted(t *testing.T) {
 	if s := Spec(got[3], Options{}); !strings.Contains(s.Disabled, "z") || !strings.Contains(s.Disabled, "MCPTASKS_INPUT_z") || !strings.Contains(s.Disabled, "mcptasks idle") {
 		t.Errorf("a server without its input: %q does not say what to do", s.Disabled)
 	}
-	if _, err := AskInputs(servers, []string{"a"}, env, func(config.Server, config.Input) (string, error) { return "", errors.New("gone") }); err == nil {
-		t.Error("the end of asking is no error")
+	in.Ask = func(config.Server, config.Input) (string, error) { return "", errors.New("gone") }
+	if got, err := in.Fill(servers, []string{"a"}); err != nil || got[0].Entry.Env["k"] != "v-k" || len(kept.m) != 2 {
+		t.Errorf("a later run does not take what the keyring has: %v, %q", err, kept.m)
+	}
+	if !forgetInputs(servers[0], kept) || forgetInputs(servers[0], kept) || len(kept.m) != 1 {
+		t.Errorf("after signing out %q is kept", kept.m)
+	}
+	for _, keep := range []signin.Store{kept, nil} {
+		in.Keep = keep
+		if _, err := in.Fill(servers, []string{"a"}); err == nil {
+			t.Error("the end of asking is no error")
+		}
+	}
+	// A keyring that cannot be used is no reason not to go on.
+	in = Inputs{Getenv: env, Ask: ask, Keep: &ring{err: errors.New("locked")}}
+	if got, err := in.Fill(servers, []string{"a"}); err != nil || got[0].Entry.Env["k"] != "v-k" {
+		t.Errorf("without a keyring: %v", err)
 	}
 }
+
+// ring is a keyring in memory.
+type ring struct {
+	m   map[string]string
+	err error
+}
+
+func (r *ring) Load(k string) (string, error) {
+	if v, ok := r.m[k]; ok {
+		return v, nil
+	}
+	return "", signin.ErrNoSecret
+}
+
+func (r *ring) Save(k, v string) error {
+	if r.err == nil {
+		r.m[k] = v
+	}
+	return r.err
+}
+
+func (r *ring) Delete(k string) error { delete(r.m, k); return r.err }
 
 func TestSamplingCommand(t *testing.T) {
 	sh, err := exec.LookPath("sh")

@@ -64,7 +64,14 @@ func (s *session) askPerson(ctx context.Context, q taskmodel.Question) (taskmode
 	case taskmodel.AskURL:
 		return t.askURL(q, ans)
 	case taskmodel.AskSampling:
-		return t.askSampling(q, ans)
+		drafted := ""
+		if s.o != nil && s.o.Sampling != nil {
+			var err error
+			if drafted, err = s.o.Sampling(ctx, q.ID.Server, q.Params); err != nil {
+				t.say("The sampling_command of %s failed: %s", safe.Line(q.ID.Server), safe.Line(err.Error()))
+			}
+		}
+		return t.askSampling(q, ans, drafted)
 	case taskmodel.AskForm:
 		return t.askForm(q, ans)
 	}
@@ -115,7 +122,9 @@ func (t *terminal) askURL(q taskmodel.Question, ans taskmodel.Answer) (taskmodel
 	return t.choose(ans, "s agree, d decline, c cancel", "sdc")
 }
 
-func (t *terminal) askSampling(q taskmodel.Question, ans taskmodel.Answer) (taskmodel.Answer, error) {
+// askSampling has a person write the completion, or keep the one that a command
+// has drafted; "" is no draft.
+func (t *terminal) askSampling(q taskmodel.Question, ans taskmodel.Answer, drafted string) (taskmodel.Answer, error) {
 	var p struct {
 		SystemPrompt string `json:"systemPrompt"`
 		MaxTokens    int64  `json:"maxTokens"`
@@ -138,7 +147,12 @@ func (t *terminal) askSampling(q taskmodel.Question, ans taskmodel.Answer) (task
 			t.say("%-9s  %s", safe.Line(m.Role), blockText(c))
 		}
 	}
-	t.say("\nWrite the completion (at most %d tokens); a line with only a dot ends it.", p.MaxTokens)
+	if drafted != "" {
+		t.say("\nThe sampling_command drafts:\n%s", safe.Text(drafted))
+		t.say("\nA line with only a dot keeps the draft; or write another (at most %d tokens), which such a line ends.", p.MaxTokens)
+	} else {
+		t.say("\nWrite the completion (at most %d tokens); a line with only a dot ends it.", p.MaxTokens)
+	}
 	var lines []string
 	for {
 		line, err := t.ask("")
@@ -150,10 +164,14 @@ func (t *terminal) askSampling(q taskmodel.Question, ans taskmodel.Answer) (task
 		}
 		lines = append(lines, line)
 	}
+	text := strings.Join(lines, "\n")
+	if len(lines) == 0 {
+		text = drafted
+	}
 	ans, err := t.choose(ans, "s send, d reject, c cancel", "sdc")
 	if err == nil && ans.Action == taskmodel.Accept {
 		ans.Content, err = json.Marshal(map[string]any{"role": "assistant", "model": "person", "stopReason": "endTurn",
-			"content": map[string]string{"type": "text", "text": strings.Join(lines, "\n")}})
+			"content": map[string]string{"type": "text", "text": text}})
 	}
 	return ans, err
 }

@@ -40,22 +40,28 @@ func (r *run) answerCmd() *cobra.Command {
 			if acts == 0 && !r.env.StdinTTY {
 				return usagef("there is no terminal to ask at: give --accept JSON, --decline or --cancel")
 			}
+			// A person takes the time it takes; the server has the usual time in
+			// all, and --timeout bounds both together.
 			limit := usualLimit
 			if acts == 0 {
-				limit = 0 // a person takes the time it takes
+				limit = 0
 			}
 			ctx, cancel := r.bound(cmd.Context(), limit)
 			defer cancel()
+			servers := newAllowance(usualLimit, r.g.HasLimit)
 			only, err := serversOf(a)
 			if err != nil {
 				return err
 			}
 			return r.withMonitor(ctx, only, func(ctx context.Context, s *session) error {
-				k, err := s.resolve(ctx, a[0])
-				if err != nil {
+				var k taskmodel.Key
+				var q taskmodel.Question
+				err := servers.use(ctx, func(ctx context.Context) (err error) {
+					if k, err = s.resolve(ctx, a[0]); err == nil {
+						q, err = s.question(ctx, k, key)
+					}
 					return err
-				}
-				q, err := s.question(ctx, k, key)
+				})
 				if err != nil {
 					return err
 				}
@@ -75,7 +81,7 @@ func (r *run) answerCmd() *cobra.Command {
 						return err
 					}
 				}
-				if err := s.m.Answer(ctx, ans); err != nil {
+				if err := servers.use(ctx, func(ctx context.Context) error { return s.m.Answer(ctx, ans) }); err != nil {
 					return classify(err, k.Server)
 				}
 				s.sync(ctx)

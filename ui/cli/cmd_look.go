@@ -199,16 +199,11 @@ func (r *run) eachTask(ctx context.Context, a []string, full bool, do func(ctx c
 		return err
 	}
 	return r.withMonitor(ctx, only, func(ctx context.Context, s *session) error {
-		var keys []taskmodel.Key
-		for _, arg := range a {
-			k, err := s.resolve(ctx, arg)
-			if err == nil {
-				keys = append(keys, k)
-				err = do(ctx, s, k)
-				s.sync(ctx)
-			}
-			r.code = r.joinErrors(r.code, err, k.Server)
-		}
+		keys := s.resolveAll(ctx, a, func(k taskmodel.Key) error {
+			err := do(ctx, s, k)
+			s.sync(ctx)
+			return err
+		})
 		if len(keys) == 0 {
 			return errSaid
 		}

@@ -52,17 +52,15 @@ func (r *run) watchCmd() *cobra.Command {
 func (s *session) watch(ctx context.Context, a []string, lines bool) error {
 	events, stop := s.m.Events(256)
 	defer stop()
-	var keys []taskmodel.Key
-	for _, arg := range a {
-		k, err := s.resolve(ctx, arg)
-		if err != nil {
-			s.code = s.joinErrors(s.code, err, k.Server)
-			continue
+	var broken error // of standard output
+	keys := s.resolveAll(ctx, a, func(k taskmodel.Key) error {
+		if broken == nil {
+			broken = s.say(taskmodel.Event{Time: s.env.Now(), Kind: taskmodel.EventStatus, Server: k.Server, Task: k}, lines)
 		}
-		keys = append(keys, k)
-		if err := s.say(taskmodel.Event{Time: s.env.Now(), Kind: taskmodel.EventStatus, Server: k.Server, Task: k}, lines); err != nil {
-			return err
-		}
+		return nil
+	})
+	if broken != nil {
+		return broken
 	}
 	if len(a) > 0 && len(keys) == 0 {
 		return errSaid
@@ -73,7 +71,7 @@ func (s *session) watch(ctx context.Context, a []string, lines bool) error {
 	}
 	left := func() bool {
 		for _, k := range keys {
-			if t := s.task(k); !t.Terminal() && t.Standing != taskmodel.Gone && t.Standing != taskmodel.Expired {
+			if !over(s.task(k)) {
 				return true
 			}
 		}

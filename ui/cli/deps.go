@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"log/slog"
 	"time"
 
 	"mcptasks/taskmodel"
@@ -82,7 +83,11 @@ type Opened struct {
 	Memory  Memory                          // nil: no memory
 	Notes   []string                        // what to say on stderr: no memory, a damaged file set aside, …
 	StdioOf func(server string) bool        // its tasks end with the process
+	Log     *slog.Logger                    // the program's own; nil: none
 	Close   func() error
+	// Sampling drafts a completion for a server's request for one, "" where no
+	// command is configured to; nil: none is for any server.
+	Sampling func(ctx context.Context, server string, params []byte) (string, error)
 }
 
 // Memory is what the commands need of the journal beside the monitor.

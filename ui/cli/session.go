@@ -223,6 +223,23 @@ func (s *session) resolve(ctx context.Context, arg string) (taskmodel.Key, error
 	return k, failf("not_found", server, "%s knows no task %q, and neither does this machine", server, id)
 }
 
+// resolveAll finds the tasks that the arguments mean and does with each what is
+// to be done (nil: nothing). What fails is told; the tasks found are given.
+func (s *session) resolveAll(ctx context.Context, args []string, do func(k taskmodel.Key) error) []taskmodel.Key {
+	var keys []taskmodel.Key
+	for _, arg := range args {
+		k, err := s.resolve(ctx, arg)
+		if err == nil {
+			keys = append(keys, k)
+			if do != nil {
+				err = do(k)
+			}
+		}
+		s.code = s.joinErrors(s.code, err, k.Server)
+	}
+	return keys
+}
+
 func (s *session) lookup(k taskmodel.Key, arg string) (taskmodel.Key, bool, error) {
 	v := s.m.Board()
 	if _, ok := v.Task(k); ok {
@@ -280,6 +297,28 @@ func (r *run) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, d, context.DeadlineExceeded)
+}
+
+// An allowance is the time that servers have in all during a command in which a
+// person also takes some. It is for one goroutine.
+type allowance struct {
+	left time.Duration
+	none bool // the context alone bounds it
+}
+
+func newAllowance(d time.Duration, none bool) *allowance { return &allowance{left: d, none: none} }
+
+// use runs f, which waits for servers, within what is left.
+func (a *allowance) use(ctx context.Context, f func(context.Context) error) error {
+	if a.none {
+		return f(ctx)
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, a.left, context.DeadlineExceeded)
+	defer cancel()
+	err := f(ctx)
+	a.left -= time.Since(began)
+	return err
 }
 
 // joinErrors prints each error and keeps the code that wins.
