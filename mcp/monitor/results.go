@@ -31,7 +31,6 @@ type fetch struct {
 	round   int    // how many for the same waiters were given up before it
 	stop    func() // gives it up; the server is told
 	opened  time.Time
-	tries   int
 }
 
 type fetched struct {
