@@ -241,6 +241,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		}
 	case startedMsg:
 		return m.started(msg)
+	case pagesMsg:
+		return m.pages(msg)
 	case outcomeMsg:
 		return m.outcome(msg)
 	case overMsg:

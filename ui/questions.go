@@ -3,14 +3,17 @@ package ui
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
+	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/ui/act"
 	"mcptasks/ui/ask"
+	"mcptasks/ui/kit"
 	"mcptasks/ui/safe"
 	"mcptasks/ui/start"
 )
@@ -22,7 +25,7 @@ func (m *model) openQuestion(id taskmodel.QuestionID) tea.Cmd {
 		m.say("The server no longer asks this.", true)
 		return nil
 	}
-	m.push(ask.New(q))
+	m.push(ask.New(q, m.generationOf(q)))
 	if q.Kind != taskmodel.AskSampling || m.opt.Sampling == nil || len(q.Draft) > 0 {
 		return nil
 	}
@@ -39,6 +42,27 @@ func (m *model) openQuestion(id taskmodel.QuestionID) tea.Cmd {
 	}
 }
 
+// generationOf is what the server of a question speaks, "" when not known.
+func (m *model) generationOf(q taskmodel.Question) taskmodel.Generation {
+	if t, ok := m.env.Board.Task(q.Task); ok && t.Generation != "" {
+		return t.Generation
+	}
+	s, _ := m.env.Board.Server(q.ID.Server)
+	return s.Generation
+}
+
+// closeQuestion takes a question's screen away, also from below another.
+func (m *model) closeQuestion(id taskmodel.QuestionID) {
+	if a, ok := m.top().(*ask.Ask); ok && a.ID() == id {
+		m.pop()
+		return
+	}
+	m.stack = slices.DeleteFunc(m.stack, func(s kit.Screen) bool {
+		a, ok := s.(*ask.Ask)
+		return ok && a.ID() == id
+	})
+}
+
 // answerTask opens the task's question; where the server has not put it yet,
 // it asks for it, because the person wants to answer.
 func (m *model) answerTask(k taskmodel.Key) tea.Cmd {
@@ -51,7 +75,7 @@ func (m *model) answerTask(k taskmodel.Key) tea.Cmd {
 	}
 	// Answered questions can be looked at and sent again by hand.
 	for _, q := range m.env.QuestionsOf(k) {
-		if q.State != taskmodel.QuestionWithdrawn && t.Status == taskmodel.InputRequired {
+		if q.State != taskmodel.QuestionWithdrawn && (t.Status == taskmodel.InputRequired || q.Repeat.Tool != "") {
 			return m.openQuestion(q.ID)
 		}
 	}
@@ -100,6 +124,40 @@ func (m *model) answer(a taskmodel.Answer) tea.Cmd {
 	})
 }
 
+// calling is what m.await holds while a call is under way and no key was
+// pressed since: its person waits for it, so that pages which it wants visited
+// may open by themselves.
+func calling(server string) taskmodel.Key { return taskmodel.Key{Server: server, Role: "call"} }
+
+// pagesMsg is the end of a call that wants pages visited first.
+type pagesMsg struct {
+	server, tool string
+	questions    []taskmodel.QuestionID
+}
+
+// pages shows the first page of a call that the server refused until it was
+// visited, where the person waits for that call; else it tells of them.
+func (m *model) pages(p pagesMsg) tea.Cmd {
+	waits := m.await == calling(p.server)
+	m.await = taskmodel.Key{}
+	m.env.Board = m.mon.Board()
+	text := safe.Line(p.server) + " runs " + safe.Line(p.tool) + " only when " + plural(len(p.questions), "a page was", kit.Count(len(p.questions), "page")+" were") + " visited"
+	if !waits {
+		m.say(text+"; "+m.keys.Inbox.Label()+" shows it.", false)
+		return nil
+	}
+	if a, ok := m.top().(*ask.Ask); ok && slices.Contains(p.questions, a.ID()) {
+		m.say(text+".", true)
+		return m.do(a.Refresh(&m.env))
+	}
+	if _, ok := m.top().(*start.Start); ok {
+		m.pop()
+	}
+	cmd := m.openQuestion(p.questions[0])
+	m.say(text+".", false)
+	return cmd
+}
+
 func (m *model) openStart(a act.OpenStart) tea.Cmd {
 	if m.refuse("starts") {
 		return nil
@@ -134,9 +192,14 @@ func (m *model) start(a act.Start) tea.Cmd {
 	m.calls = m.calls[:min(len(m.calls), 20)]
 	r := a.Request
 	m.say("Starting "+safe.Line(r.Tool)+" on "+safe.Line(r.Server)+" …", false)
+	m.await = calling(r.Server)
 	ctx := m.ctx
 	return func() tea.Msg {
 		reply, err := m.mon.Start(ctx, r)
+		var wanted *monitor.PagesError
+		if errors.As(err, &wanted) {
+			return pagesMsg{r.Server, r.Tool, wanted.Questions}
+		}
 		if err != nil {
 			return doneMsg{err: err}
 		}
@@ -150,6 +213,9 @@ func (m *model) started(s startedMsg) tea.Cmd {
 	text := "Started " + safe.Line(s.tool) + " on " + safe.Line(s.server) + "."
 	if s.note != "" {
 		text += " " + safe.Line(s.note)
+	}
+	if a, ok := m.top().(*ask.Ask); ok && a.Question().Repeat.Tool == s.tool && a.ID().Server == s.server {
+		m.pop() // the call that wanted the page visited
 	}
 	if s.task.ID != "" {
 		if _, ok := m.top().(*start.Start); ok {

@@ -1,11 +1,13 @@
 package ui_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 )
@@ -143,5 +145,173 @@ func TestAnswerAsksForTheQuestion(t *testing.T) {
 		}
 		put()
 		term.See("ci asks, for build", "Which linker?")
+	})
+}
+
+// I10: a call that ends with -32042 (2025-11-25 client/elicitation, "URL
+// Elicitation Required Error") opens its page where the person waits for it:
+// host, marks of danger, consent, copy; the call is made again on request.
+func TestI10_PageOfARefusedCall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		mon := fleet()
+		id := taskmodel.QuestionID{Server: "ci", ID: "page/1/e1"}
+		put := func(f func(*taskmodel.Question)) {
+			mon.Change(func(b *board.Board) {
+				q, ok := b.Question(id)
+				if !ok {
+					q = taskmodel.Question{ID: id, Tool: "drop_cache", Kind: taskmodel.AskURL, Method: "tools/call", ElicitID: "e1", State: taskmodel.QuestionOpen, AskedAt: time.Now(), Round: 1,
+						Message: "Unlock the key in your browser.", URL: "http://keys.example@xn--80ak6aa92e.com:8443/unlock?c=$(id)", Repeat: taskmodel.Call{Tool: "drop_cache", Args: json.RawMessage(`{}`), Plain: true}}
+				}
+				f(&q)
+				b.PutQuestion(q)
+			})
+		}
+		refuse := true
+		mon.OnStart = func(monitor.StartRequest) (monitor.StartReply, error) {
+			if !refuse {
+				put(func(q *taskmodel.Question) {
+					q.State, q.Withdrawn = taskmodel.QuestionWithdrawn, "the call was made again"
+				})
+				return monitor.StartReply{Outcome: taskmodel.Outcome{Result: json.RawMessage(`{"content":[{"type":"text","text":"emptied it"}]}`)}}, nil
+			}
+			put(func(*taskmodel.Question) {})
+			return monitor.StartReply{}, &monitor.PagesError{Questions: []taskmodel.QuestionID{id}, Err: errors.New("ci: the server wants 1 page(s) visited first")}
+		}
+		mon.OnAnswer = func(taskmodel.Answer) error {
+			put(func(q *taskmodel.Question) { q.State = taskmodel.QuestionAnswered })
+			return nil
+		}
+		term := run(t, mon, 100, 30, nil)
+		term.Press("n").Type("drop").Press("enter", "ctrl+s")
+		term.See("ci asks, for a call of drop_cache", "Unlock the key in your browser.", "xn--80ak6aa92e.com:8443", "Nothing is opened before you agree")
+		term.See("refused until this is done", "a user name before the host", "Its port is 8443", "not encrypted")
+		start := `start ci/drop_cache {} ttl=0s plain=true id=`
+		wantCalls(t, mon, start)
+		term.Press("y")
+		term.See("Copied the address")
+		term.Press("r") // not before consent
+		wantCalls(t, mon, start)
+		term.Press("ctrl+s") // consent without opening it here
+		term.See("You agreed.", "r call again")
+		term.Pass(10 * time.Second)
+		term.See("nothing was sent to the server")
+		put(func(q *taskmodel.Question) { q.Done = true })
+		term.Settle()
+		term.See("✓ Done", "again with r")
+		term.Press("esc", "i")
+		term.See("done there: call again", "drop_cache (call)")
+		wantCalls(t, mon, start, "answer ci/page/1/e1 accept ")
+		refuse = false
+		term.Press("G")
+		for range 3 {
+			if strings.Contains(term.Row("▌"), "drop_cache (call)") {
+				break
+			}
+			term.Press("k")
+		}
+		term.Press("enter", "r")
+		term.See("emptied it")
+		wantCalls(t, mon, start, "answer ci/page/1/e1 accept ", start)
+		term.Press("esc")
+		term.See("over: the call was made again")
+	})
+}
+
+// I10: where the person went on meanwhile nothing opens; a failed task opens its
+// page with a.
+func TestI10_PageWaitsInTheInbox(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		mon := fleet()
+		id := taskmodel.QuestionID{Server: "ci", ID: "page/1/e1"}
+		mon.OnStart = func(monitor.StartRequest) (monitor.StartReply, error) {
+			time.Sleep(5 * time.Second)
+			mon.Change(func(b *board.Board) {
+				b.PutQuestion(taskmodel.Question{ID: id, Task: key("ci", testsID), Tool: "run_tests", Kind: taskmodel.AskURL, State: taskmodel.QuestionOpen, AskedAt: time.Now(),
+					Message: "Sign in to the lab.", URL: "https://lab.example/", Repeat: taskmodel.Call{Tool: "run_tests"}})
+			})
+			return monitor.StartReply{}, &monitor.PagesError{Questions: []taskmodel.QuestionID{id}, Err: errors.New("visit")}
+		}
+		term := run(t, mon, 100, 30, nil)
+		term.Press("n").Type("run_te").Press("enter", "ctrl+s", "esc", "esc", "esc")
+		term.Pass(6 * time.Second)
+		term.See("only when a page was visited; i shows it", "STATUS")
+		term.Press("/").Type("status:failed").Press("enter", "a")
+		term.See("ci asks, for run_tests", "lab.example", "Sign in to the lab.")
+		term.Press("ctrl+d")
+		term.See("sends nothing; the call is not made again")
+	})
+}
+
+// I2: an answer was taken and the same key stays: answered, waiting for the
+// server; nothing pops up and nothing is sent again but by hand, on consent.
+func TestI2_AnsweredKeyThatStays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		mon := fleet()
+		id := taskmodel.QuestionID{Server: "deploy", ID: "7f3a/approve"}
+		mon.OnAnswer = func(taskmodel.Answer) error {
+			mon.Change(func(b *board.Board) {
+				q, _ := b.Question(id)
+				q.State, q.SentAt = taskmodel.QuestionAnswered, time.Now()
+				b.PutQuestion(q)
+			})
+			return nil
+		}
+		term := run(t, mon, 100, 30, nil)
+		term.Press("j", "a", "ctrl+s")
+		term.See("Answered; waiting for deploy", "1 question ")
+		bells := term.Bells()
+		for i := range 20 { // the key stays in every state that is polled
+			mon.Change(func(b *board.Board) {
+				b.Change(key("deploy", deployID), time.Now(), func(t *taskmodel.Task) { t.Polls, t.LastHeardAt = 20+i, time.Now() })
+			})
+			mon.Emit(taskmodel.Event{Time: time.Now(), Server: "deploy", Task: key("deploy", deployID), Kind: taskmodel.EventQuestion, Question: id})
+			term.Pass(5 * time.Second)
+		}
+		term.See("sorted by", "answered, waiting for")
+		if term.Bells() != bells {
+			t.Errorf("the bell rang %d times more", term.Bells()-bells)
+		}
+		sent := `answer deploy/7f3a/approve accept {"decision":"go","share":25}`
+		wantCalls(t, mon, sent)
+		term.Press("i")
+		term.See("answered, waiting for the server")
+		term.Press("t", "a") // by hand, and asked once
+		term.See("Answered, waiting for the server.")
+		term.Press("ctrl+s")
+		term.See("Send once more?")
+		term.Press("q")
+		wantCalls(t, mon, sent)
+		term.Press("ctrl+s", "y")
+		wantCalls(t, mon, sent, sent)
+	})
+}
+
+// S8: a task is gone at its TTL while its form is open: "gone", never "failed";
+// the form closes to typing with a notice, and what was typed stays in view.
+func TestS8_FormOfATaskThatIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		mon := fleet()
+		id := taskmodel.QuestionID{Server: "deploy", ID: "7f3a/approve"}
+		term := run(t, mon, 100, 30, nil)
+		term.Press("j", "a", "tab", "backspace", "backspace").Type("42")
+		term.See("deploy asks, for deploy_release", "42")
+		mon.Change(func(b *board.Board) {
+			b.Change(key("deploy", deployID), time.Now(), func(t *taskmodel.Task) {
+				t.Standing, t.Note = taskmodel.Expired, "its time to live is over; outcome unknown"
+			})
+			q, _ := b.Question(id)
+			q.State, q.Withdrawn = taskmodel.QuestionWithdrawn, "the task is gone, its outcome unknown"
+			b.PutQuestion(q)
+		})
+		term.Settle()
+		term.See("Withdrawn: the task is gone, its outcome unknown", "42")
+		term.Type("7").Press("ctrl+s", "ctrl+d", "y")
+		wantCalls(t, mon)
+		term.Miss("427")
+		term.Press("esc")
+		term.See("deploy_release", "expired")
+		if row := term.Row("deploy_release"); strings.Contains(row, "failed") {
+			t.Errorf("the row says %q", row)
+		}
 	})
 }

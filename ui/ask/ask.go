@@ -1,16 +1,19 @@
 // Package ask is the screen of one question: who asks and for what, how long it
 // waits, and the form, address or completion of package formview below it.
 //
-// It imports kit, act, theme, safe, formview and taskmodel. It sends nothing
-// itself: answers, drafts and everything else come out as actions.
+// It imports kit, act, theme, safe, formview, taskmodel and monitor's values. It
+// sends nothing itself: answers, drafts and everything else come out as actions.
 package ask
 
 import (
 	"fmt"
+	"path"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"mcptasks/keymap"
+	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/ui/act"
 	"mcptasks/ui/formview"
@@ -25,8 +28,13 @@ type Ask struct {
 	sent  bool // an answer went from here
 }
 
-// New opens a question.
-func New(q taskmodel.Question) *Ask { return &Ask{q: q, model: formview.New(q)} }
+// Done closes the screen of a question, wherever it stands.
+type Done struct{ ID taskmodel.QuestionID }
+
+// New opens a question; gen is what its server speaks, "" when not known.
+func New(q taskmodel.Question, gen taskmodel.Generation) *Ask {
+	return &Ask{q: q, model: formview.New(q, gen)}
+}
 
 // ID is the question shown.
 func (a *Ask) ID() taskmodel.QuestionID { return a.q.ID }
@@ -58,7 +66,7 @@ func (a *Ask) Refresh(e *kit.Env) act.Action {
 	q, ok := e.Board.Question(a.q.ID)
 	if !ok {
 		if a.sent {
-			return act.Batch{act.Back{}, act.Notice{Text: "Answered."}}
+			return act.Batch{Done{a.q.ID}, act.Notice{Text: "Answered."}}
 		}
 		if a.q.State != taskmodel.QuestionWithdrawn {
 			a.q.State, a.q.Withdrawn = taskmodel.QuestionWithdrawn, "the server no longer asks"
@@ -69,8 +77,17 @@ func (a *Ask) Refresh(e *kit.Env) act.Action {
 	was := a.q.State
 	a.q = q
 	a.model.SetQuestion(q)
-	if a.sent && was != q.State && q.State == taskmodel.QuestionAnswered {
-		return act.Batch{act.Back{}, act.Notice{Text: "Answered; waiting for " + safe.Line(q.ID.Server) + " to go on."}}
+	if !a.sent || was == q.State {
+		return nil
+	}
+	switch {
+	case q.State == taskmodel.QuestionAnswered && q.Kind == taskmodel.AskURL:
+		// One has agreed and now goes there: the address, its copy and what
+		// comes after stay in view.
+	case q.State == taskmodel.QuestionAnswered:
+		return act.Batch{Done{a.q.ID}, act.Notice{Text: "Answered; waiting for " + safe.Line(q.ID.Server) + " to go on."}}
+	case q.State == taskmodel.QuestionWithdrawn && q.Repeat.Tool != "":
+		return Done{a.q.ID}
 	}
 	return nil
 }
@@ -111,14 +128,20 @@ func (a *Ask) event(e *kit.Env, ev formview.Event) act.Action {
 		a.sent = true
 		out = append(out, act.Answer{Answer: taskmodel.Answer{Question: id, Action: what, Content: ev.Content}})
 	}
+	if ev.Open != "" && (!e.Readonly || ev.Kind != formview.Send) {
+		out = append(out, act.Browse{URL: ev.Open})
+	}
 	switch ev.Kind {
 	case formview.Send:
-		if ev.Open != "" && !e.Readonly {
-			out = append(out, act.Browse{URL: ev.Open})
-		}
 		answer(taskmodel.Accept)
 	case formview.Retry:
+		if a.q.Repeat.Tool != "" {
+			out = append(out, a.again(e))
+			break
+		}
 		answer(taskmodel.Accept)
+	case formview.CancelTask:
+		out = append(out, act.Cancel{Tasks: []taskmodel.Key{a.q.Task}})
 	case formview.Decline:
 		answer(taskmodel.Decline)
 	case formview.Cancel:
@@ -143,6 +166,42 @@ func (a *Ask) event(e *kit.Env, ev formview.Event) act.Action {
 	return out
 }
 
+// again makes the call again that was refused until its pages were visited.
+func (a *Ask) again(e *kit.Env) act.Action {
+	if e.Readonly {
+		return act.Notice{Text: "This session is read-only: it starts nothing.", Error: true}
+	}
+	c := a.q.Repeat
+	start := act.Start{Request: monitor.StartRequest{Server: a.q.ID.Server, Tool: c.Tool, Args: c.Args, TTL: c.TTL, Plain: c.Plain}}
+	left := 0
+	for _, q := range a.siblings(e) {
+		if q.State.Open() {
+			left++
+		}
+	}
+	if left == 0 {
+		return start
+	}
+	return act.Ask{Title: "Call " + safe.Line(c.Tool) + " again all the same?", Label: "call again", NoLabel: "go back", Yes: start,
+		Lines: []string{"The server wants " + kit.Count(left, "more page") + " visited first; the call may be refused once more."}}
+}
+
+// siblings are the questions that came together with this one: those of its
+// task, or the pages of its call.
+func (a *Ask) siblings(e *kit.Env) []taskmodel.Question {
+	if a.q.Repeat.Tool == "" {
+		return e.QuestionsOf(a.q.Task)
+	}
+	group, _ := path.Split(a.q.ID.ID)
+	var out []taskmodel.Question
+	for _, q := range e.Board.Questions() {
+		if q.ID.Server == a.q.ID.Server && q.Repeat.Tool != "" && strings.HasPrefix(q.ID.ID, group) && q.State != taskmodel.QuestionWithdrawn {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
 // Keys implements kit.Screen.
 func (a *Ask) Keys(e *kit.Env) []keymap.Binding { return a.model.Keys(e.Keys) }
 
@@ -154,6 +213,9 @@ func (a *Ask) Status(e *kit.Env, w int) (left, right string) {
 		left = th.Text.Render("Sending the answer …")
 	case taskmodel.QuestionAnswered:
 		left = th.Dim.Render("Answered, waiting for the server.")
+		if a.q.Repeat.Tool != "" {
+			left = th.Dim.Render("Agreed; nothing was sent to the server.")
+		}
 	case taskmodel.QuestionUnconfirmed:
 		left = th.Warn.Render("Sent, outcome unknown: it is not sent again by itself.")
 	}
@@ -205,8 +267,8 @@ func (a *Ask) View(e *kit.Env, w, h int) string {
 
 // place is which of its task's open questions this one is.
 func (a *Ask) place(e *kit.Env) (n, of int) {
-	for _, q := range e.QuestionsOf(a.q.Task) {
-		if !q.State.Open() && q.ID != a.q.ID {
+	for _, q := range a.siblings(e) {
+		if !q.State.Open() && q.ID != a.q.ID && q.Repeat.Tool == "" {
 			continue
 		}
 		of++

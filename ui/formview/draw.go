@@ -53,10 +53,8 @@ func (m *Form) foot(th *theme.Theme, w int) []string {
 		return []string{"", s.Render(safe.Truncate(text, w, safe.Ellipsis))}
 	}
 	switch m.ask {
-	case Decline:
-		return line(th.Warn, "Decline this question? y, or the same key again, declines it; any other key goes back.")
-	case Cancel:
-		return line(th.Warn, "Cancel this question? y, or the same key again, cancels it; any other key goes back.")
+	case Decline, Cancel:
+		return []string{"", confirming(th, m.q, m.ask, m.gen, w)}
 	case Send:
 		return line(th.Warn, "An answer was sent already. Send once more? y sends it, any other key goes back.")
 	}

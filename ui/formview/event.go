@@ -15,15 +15,16 @@ type EventKind int
 
 // The kinds.
 const (
-	None    EventKind = iota
-	Send              // accept: Content is the answer; for an address it is nil
-	Decline           // asked once and confirmed
-	Cancel            // asked once and confirmed
-	Aside             // put aside: keep the draft, send nothing
-	Editor            // open Text in $EDITOR and give what was saved to Edited
-	File              // ask for a file name and give the file's text to Edited
-	Copy              // copy Text
-	Retry             // an address: tell the server that it is done, or repeat the call
+	None       EventKind = iota
+	Send                 // accept: Content is the answer; for an address it is nil
+	Decline              // asked once and confirmed
+	Cancel               // asked once and confirmed
+	Aside                // put aside: keep the draft, send nothing
+	Editor               // open Text in $EDITOR and give what was saved to Edited
+	File                 // ask for a file name and give the file's text to Edited
+	Copy                 // copy Text
+	Retry                // an address: tell the server that it is done, or repeat the call
+	CancelTask           // ask for the question's task to be cancelled
 )
 
 // An Event is what came of a message.
@@ -33,7 +34,7 @@ type Event struct {
 	Content json.RawMessage // Send
 	Text    string          // Editor, Copy
 	Name    string          // Editor: a file name that tells the kind of text; Copy: what it is
-	Open    string          // Send of an address: open it in the browser, as one argument and through no shell
+	Open    string          // Send of an address: open it in the browser, as one argument and through no shell; with None when it was agreed to before
 }
 
 // A Model shows one question. It is owned by the goroutine of the screen.
@@ -57,15 +58,16 @@ type Model interface {
 	Fill(name, text string) Event
 }
 
-// New makes the view of a question, with its kept draft.
-func New(q taskmodel.Question) Model {
+// New makes the view of a question, with its kept draft. gen is what its server
+// speaks, "" when that is not known: it decides what can be said in answer.
+func New(q taskmodel.Question, gen taskmodel.Generation) Model {
 	switch q.Kind {
 	case taskmodel.AskForm:
-		return newQuestion(q)
+		return newQuestion(q, gen)
 	case taskmodel.AskSampling:
-		return newSampling(q)
+		return newSampling(q, gen)
 	case taskmodel.AskURL:
-		return newVisit(q)
+		return newVisit(q, gen)
 	}
-	return newUnknown(q)
+	return newUnknown(q, gen)
 }

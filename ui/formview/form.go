@@ -21,6 +21,7 @@ type Form struct {
 	d        form.Draft
 	question bool // may be declined and cancelled
 	q        taskmodel.Question
+	gen      taskmodel.Generation                               // what the server speaks
 	head     func(th *theme.Theme, w int) []string              // above the fields
 	content  func(answer json.RawMessage) (out json.RawMessage) // what is sent, when it is not the answer itself
 	broken   string                                             // why the schema cannot be used
@@ -56,9 +57,9 @@ func NewTool(schema json.RawMessage, message string, args json.RawMessage) *Form
 	return m
 }
 
-func newQuestion(q taskmodel.Question) *Form {
+func newQuestion(q taskmodel.Question, gen taskmodel.Generation) *Form {
 	m := newForm(q.Schema, q.Draft)
-	m.question, m.q = true, q
+	m.question, m.q, m.gen = true, q, gen
 	m.head = wording(q.Message)
 	return m
 }
@@ -251,6 +252,11 @@ func (m *Form) key(k *keymap.Map, msg tea.KeyPressMsg) Event {
 		return Event{Kind: Aside}
 	case key.Matches(msg, k.FormSend.Binding):
 		return m.send(false)
+	case m.question && mute(m.q, m.gen) && key.Matches(msg, k.FormDecline.Binding):
+		m.note = noWay
+		return Event{}
+	case m.question && mute(m.q, m.gen) && key.Matches(msg, k.FormCancel.Binding):
+		return Event{Kind: CancelTask}
 	case m.question && key.Matches(msg, k.FormDecline.Binding):
 		m.ask = Decline
 		return Event{}
@@ -480,7 +486,13 @@ func (m *Form) Keys(k *keymap.Map) []keymap.Binding {
 		return []keymap.Binding{k.FormAside}
 	}
 	out := []keymap.Binding{k.FormSend}
-	if m.question {
+	switch {
+	case !m.question:
+	case mute(m.q, m.gen):
+		task := k.FormCancel
+		task.Short = "cancel task"
+		out = append(out, task)
+	default:
 		out = append(out, k.FormDecline, k.FormCancel)
 	}
 	out = append(out, k.FormAside)

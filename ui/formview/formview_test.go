@@ -44,7 +44,7 @@ type driver struct {
 
 func drive(t *testing.T, q taskmodel.Question) *driver {
 	th, _ := theme.Named("dark", true)
-	return &driver{t, New(q), keymap.Default(), th}
+	return &driver{t, New(q, taskmodel.GenCore), keymap.Default(), th}
 }
 
 func press(name string) tea.KeyPressMsg {
@@ -242,7 +242,7 @@ func TestDeclineAndCancelAskOnce(t *testing.T) {
 	if e := d.keys("ctrl+d"); e.Kind != None {
 		t.Fatal("declined at once")
 	}
-	d.shows("Decline this question?")
+	d.shows("Decline? y sends decline, without content; any other key goes back.")
 	if e := d.keys("n"); e.Kind != None {
 		t.Error("any other key declines")
 	}

@@ -122,6 +122,51 @@ func TestSampling(t *testing.T) {
 	drive(t, broken).shows("cannot be read", `"messages": 5`)
 }
 
+// What saying no sends is said before it is sent. In 2026-07-28 nothing says no
+// to a completion that a task asks for, since inputResponses hold results only
+// (tasks.md, "Task Update Requests"): only its task can be cancelled.
+func TestWhatSayingNoSends(t *testing.T) {
+	task := taskmodel.Key{Server: "deploy", ID: "t1", Role: taskmodel.Requestor}
+	for _, c := range []struct {
+		name string
+		q    taskmodel.Question
+		gen  taskmodel.Generation
+		want string // "" when it cannot be declined
+	}{
+		{"form", question(approve), taskmodel.GenCore, "sends decline, without content"},
+		{"url", address("https://a.example/"), taskmodel.GenCore, "sends decline, without content"},
+		{"sampling", sampling(), taskmodel.GenCore, "sends error -1"},
+		{"sampling of a call", sampling(), taskmodel.GenExtension, "the call is given up"},
+		{"sampling of a task", func() taskmodel.Question { q := sampling(); q.Task = task; return q }(), taskmodel.GenExtension, ""},
+		{"page of a call", func() taskmodel.Question {
+			q := address("https://a.example/")
+			q.Repeat = taskmodel.Call{Tool: "sign"}
+			return q
+		}(), taskmodel.GenCore, "sends nothing; the call is not made again"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := drive(t, c.q)
+			d.m = New(c.q, c.gen)
+			if c.want == "" {
+				d.shows("has no way to say no")
+				if e := d.keys("ctrl+d", "y"); e.Kind != None {
+					t.Errorf("declined with %+v", e)
+				}
+				d.shows("2026-07-28 has no way to say no to a completion.")
+				if e := d.keys("ctrl+x"); e.Kind != CancelTask {
+					t.Errorf("ctrl+x gives %+v", e)
+				}
+				return
+			}
+			d.keys("ctrl+d")
+			d.shows("Decline? y", c.want)
+			if e := d.keys("y"); e.Kind != Decline || e.Content != nil {
+				t.Errorf("declined with %+v", e)
+			}
+		})
+	}
+}
+
 func TestUnknownKind(t *testing.T) {
 	q := taskmodel.Question{ID: taskmodel.QuestionID{Server: "x", ID: "1"}, Kind: taskmodel.AskUnsupported, Method: "weather/ask", State: taskmodel.QuestionOpen, Params: json.RawMessage(`{"a":1}`)}
 	d := drive(t, q)

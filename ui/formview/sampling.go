@@ -49,9 +49,9 @@ type samplingParams struct {
 
 // newSampling makes the view of a request for a completion: the conversation
 // above, a form for the completion below.
-func newSampling(q taskmodel.Question) *Form {
+func newSampling(q taskmodel.Question, gen taskmodel.Generation) *Form {
 	m := newForm(json.RawMessage(samplingSchema), q.Draft)
-	m.question, m.q = true, q
+	m.question, m.q, m.gen = true, q, gen
 	m.content = completion
 	var p samplingParams
 	err := json.Unmarshal(q.Params, &p)
@@ -63,7 +63,7 @@ func newSampling(q taskmodel.Question) *Form {
 			}
 			return append(out, "")
 		}
-		return p.lines(th, w)
+		return append(promise(th, q, gen, w), p.lines(th, w)...)
 	}
 	return m
 }
@@ -86,6 +86,25 @@ func completion(answer json.RawMessage) json.RawMessage {
 	return out
 }
 
+// promise says what the person does here, and what will be sent.
+func promise(th *theme.Theme, q taskmodel.Question, gen taskmodel.Generation, w int) []string {
+	lines := []string{"The server wants a completion. You write it in the model's place, as one text.", "Declining " + sends(q, Decline, gen) + "."}
+	if mute(q, gen) {
+		lines[1] = noWay
+	}
+	var out []string
+	for i, text := range lines {
+		s := th.Text
+		if i > 0 {
+			s = th.Dim
+		}
+		for _, l := range safe.Wrap(text, max(min(w, 110), 8)) {
+			out = append(out, s.Render(l))
+		}
+	}
+	return append(out, "")
+}
+
 func (p samplingParams) lines(th *theme.Theme, w int) []string {
 	var out []string
 	inner := max(min(w, 110)-12, 8)
@@ -101,7 +120,6 @@ func (p samplingParams) lines(th *theme.Theme, w int) []string {
 			out = append(out, th.Heading.Render(safe.Fit(label, 10))+"  "+s.Render(l))
 		}
 	}
-	out = append(out, th.Text.Render(safe.Truncate("The server wants a completion. You write it in the model's place, or decline.", w, safe.Ellipsis)), "")
 	add("system", th.Dim, p.SystemPrompt)
 	for _, m := range p.Messages {
 		add(safe.Line(m.Role), th.Text, messageText(m.Content))

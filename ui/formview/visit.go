@@ -3,7 +3,6 @@ package formview
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -19,6 +18,7 @@ import (
 // opened before the person agrees.
 type visit struct {
 	q    taskmodel.Question
+	gen  taskmodel.Generation
 	v    safe.Verdict
 	ask  EventKind
 	note string
@@ -27,7 +27,9 @@ type visit struct {
 	long int // lines in all, as last drawn
 }
 
-func newVisit(q taskmodel.Question) *visit { return &visit{q: q, v: safe.JudgeURL(q.URL)} }
+func newVisit(q taskmodel.Question, gen taskmodel.Generation) *visit {
+	return &visit{q: q, gen: gen, v: safe.JudgeURL(q.URL)}
+}
 
 func (m *visit) Context() keymap.Context   { return keymap.Visit }
 func (m *visit) Draft() json.RawMessage    { return nil }
@@ -99,7 +101,7 @@ func (m *visit) Update(k *keymap.Map, msg tea.Msg) Event {
 		if m.sent() {
 			return Event{Kind: Retry}
 		}
-		m.note = "Agree first: o opens the address, ctrl+s only agrees."
+		m.note = "Agree first: " + k.VisitOpen.Label() + " opens the address, " + k.FormSend.Label() + " only agrees."
 	case key.Matches(km, k.FormDecline.Binding):
 		m.ask = Decline
 	case key.Matches(km, k.FormCancel.Binding):
@@ -132,6 +134,10 @@ func (m *visit) View(th *theme.Theme, w, h int) string {
 	}
 	server := safe.Line(m.q.ID.Server)
 	add("Server", th.Text, server)
+	call := safe.Line(m.q.Repeat.Tool)
+	if call != "" {
+		add("For", th.Text, "a call of "+call+", which the server refused until this is done")
+	}
 	add("Host", th.Title, orElse(m.v.Host, "none"))
 	lines = append(lines, "")
 	add("Address", th.Link, m.v.Full)
@@ -152,29 +158,39 @@ func (m *visit) View(th *theme.Theme, w, h int) string {
 		state = "● Your consent is being sent."
 	case taskmodel.QuestionAnswered:
 		state, style = "◌ You agreed. Finish there; the server may say when it is done. r says so by hand.", th.Status.Working
+		if call != "" {
+			state = "◌ You agreed. Finish there, then make the call of " + call + " again with r. The server may say when it is done; nothing is called by itself."
+		}
 	case taskmodel.QuestionUnconfirmed:
 		state, style = "◍ Your consent was sent, and it is not known whether the server took it.", th.Warn
 	case taskmodel.QuestionRefused:
 		state, style = "✗ The server refused the answer: "+safe.Line(m.q.Refusal), th.Error
 	case taskmodel.QuestionWithdrawn:
 		state, style = "Withdrawn: "+safe.Line(orElse(m.q.Withdrawn, "the server no longer asks this")), th.Warn
+		if call != "" {
+			state, style = "Over: "+safe.Line(m.q.Withdrawn)+".", th.Dim
+		}
 	default:
 		if m.v.OK {
 			state = "Nothing is opened before you agree. mcptasks sends nothing of what you do there."
 		}
+		if call != "" && m.q.Round > 1 {
+			state = "The call was made again, and the server still wants this page visited. " + state
+		}
 	}
-	if m.q.Done {
+	if m.q.Done && m.q.State != taskmodel.QuestionWithdrawn {
 		state, style = "✓ Done: the server says that it was completed.", th.Status.Done
+		if call != "" {
+			state += " Make the call of " + call + " again with r."
+		}
 	}
 	for _, l := range safe.Wrap(state, min(w, 100)) {
 		lines = append(lines, style.Render(l))
 	}
 	foot := ""
 	switch {
-	case m.ask == Decline:
-		foot = th.Warn.Render(safe.Truncate("Decline? y declines it, any other key goes back.", w, safe.Ellipsis))
-	case m.ask == Cancel:
-		foot = th.Warn.Render(safe.Truncate("Cancel this question? y cancels it, any other key goes back.", w, safe.Ellipsis))
+	case m.ask != None:
+		foot = confirming(th, m.q, m.ask, m.gen, w)
 	case m.note != "":
 		foot = th.Dim.Render(safe.Truncate(m.note, w, safe.Ellipsis))
 	}
@@ -201,9 +217,16 @@ func (m *visit) Keys(k *keymap.Map) []keymap.Binding {
 	case !m.v.OK:
 		return []keymap.Binding{k.FormDecline, k.FormCancel, k.FormAside, k.VisitCopy}
 	case m.sent():
-		return []keymap.Binding{k.VisitRetry, k.VisitOpen, k.VisitCopy, k.FormAside}
+		again := k.VisitRetry
+		if m.q.Repeat.Tool != "" {
+			again.Short = "call again"
+			return []keymap.Binding{again, k.VisitOpen, k.VisitCopy, k.FormDecline, k.FormAside}
+		}
+		return []keymap.Binding{again, k.VisitOpen, k.VisitCopy, k.FormAside}
 	}
-	return []keymap.Binding{k.VisitOpen, k.FormSend, k.VisitCopy, k.FormDecline, k.FormCancel, k.FormAside}
+	open, agree := k.VisitOpen, k.FormSend
+	open.Short, agree.Short = "agree and open", "only agree"
+	return []keymap.Binding{open, agree, k.VisitCopy, k.FormDecline, k.FormCancel, k.FormAside}
 }
 
 // An unknown is a question of a kind that cannot be answered here: it can be
@@ -212,7 +235,9 @@ type unknown struct {
 	visit
 }
 
-func newUnknown(q taskmodel.Question) *unknown { return &unknown{visit{q: q}} }
+func newUnknown(q taskmodel.Question, gen taskmodel.Generation) *unknown {
+	return &unknown{visit{q: q, gen: gen}}
+}
 
 func (m *unknown) SetQuestion(q taskmodel.Question) { m.q = q }
 
@@ -232,7 +257,7 @@ func (m *unknown) View(th *theme.Theme, w, h int) string {
 	}
 	foot := ""
 	if m.ask != None {
-		foot = th.Warn.Render(safe.Truncate(strings.ToUpper(map[EventKind]string{Decline: "d", Cancel: "c"}[m.ask])+map[EventKind]string{Decline: "ecline it? y declines it, any other key goes back.", Cancel: "ancel it? y cancels it, any other key goes back."}[m.ask], w, safe.Ellipsis))
+		foot = confirming(th, m.q, m.ask, m.gen, w)
 	}
 	return page(th, lines, foot, &m.top, &m.h, &m.long, w, h)
 }

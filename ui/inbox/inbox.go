@@ -76,8 +76,8 @@ func (x *Inbox) questions(e *kit.Env) []taskmodel.Question {
 }
 
 func tier(q taskmodel.Question) int {
-	if q.State.Open() || q.State == taskmodel.QuestionSending {
-		return 0
+	if q.State.Open() || q.State == taskmodel.QuestionSending || q.State == taskmodel.QuestionAnswered && q.Repeat.Tool != "" {
+		return 0 // a page that was agreed to still wants its call made again
 	}
 	return 1
 }
@@ -208,7 +208,11 @@ func (x *Inbox) View(e *kit.Env, w, h int) string {
 			if q.State == taskmodel.QuestionRefused {
 				st = th.Error
 			}
-			b.Cell(st, note, min(safe.Width(note), max(msgW/2, 10))).Cell(th.Faint, " · ", 3)
+			most := max(msgW/2, 10)
+			if !open {
+				most = max(msgW-15, 10) // what became of it says more than what it was
+			}
+			b.Cell(st, note, min(safe.Width(note), most)).Cell(th.Faint, " · ", 3)
 		}
 		if n := end - b.Used(); n > 0 {
 			b.Cell(text, safe.Line(q.Message), n)
@@ -242,6 +246,16 @@ func taskName(e *kit.Env, q taskmodel.Question) string {
 }
 
 func note(e *kit.Env, q taskmodel.Question) string {
+	switch call := q.Repeat.Tool != ""; {
+	case call && q.State == taskmodel.QuestionAnswered && q.Done:
+		return "done there: call again"
+	case call && q.State == taskmodel.QuestionAnswered:
+		return "agreed: call again when done"
+	case call && q.State == taskmodel.QuestionWithdrawn:
+		return "over: " + safe.Line(q.Withdrawn)
+	case q.Kind == taskmodel.AskURL && q.State == taskmodel.QuestionAnswered && q.Done:
+		return "done there"
+	}
 	switch q.State {
 	case taskmodel.QuestionSending:
 		return "sending"
