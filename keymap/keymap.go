@@ -204,7 +204,7 @@ func Default() Map {
 		FoldAll:   bind("fold-all", "z", "fold all", "fold or unfold everything", List|Detail|Result|Wire),
 		Pager:     bind("pager", "P", "pager", "open in $PAGER", Detail|Result|Wire),
 		Editor:    bind("editor", "e", "editor", "open in $EDITOR", Detail|Result|Wire),
-		OpenFile:  bind("open-block", "O", "open", "save the block and open it with the system's program", Result),
+		OpenFile:  bind("open-block", "O", "open", "save the block and open it with the system's program; a link in the browser", Result),
 		Follow:    bind("follow", "F", "follow", "follow the newest, or stay", Wire),
 
 		FormNext:    bind("form-next", "tab", "next", "next field", Form),

@@ -47,7 +47,7 @@ func (m *model) View() tea.View {
 // draw makes the frame.
 func (m *model) draw() {
 	if m.w < minW || m.h < minH {
-		m.frame = m.tooSmall()
+		m.frame, _ = m.canvas.Lift(m.tooSmall(), true)
 		return
 	}
 	var b strings.Builder
@@ -69,7 +69,9 @@ func (m *model) draw() {
 	b.WriteString(m.statusLine())
 	b.WriteByte('\n')
 	b.WriteString(m.keyLine())
-	m.frame = b.String()
+	var changed bool
+	m.frame, changed = m.canvas.Lift(b.String(), m.dialogs.Top() != nil || m.palette != nil)
+	m.paint = m.paint || changed
 }
 
 // bodyTop is the line on which the body begins.

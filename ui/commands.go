@@ -15,6 +15,7 @@ import (
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 	"mcptasks/ui/act"
+	"mcptasks/ui/graphics"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/list"
 	"mcptasks/ui/palette"
@@ -33,7 +34,7 @@ type command struct {
 }
 
 // setKeys are what :set sets.
-const setKeys = "sort, reverse, group, columns, details, mouse, theme, needs-first, ended-last"
+const setKeys = "sort, reverse, group, columns, details, mouse, theme, images, needs-first, ended-last"
 
 // commands lists them in the order in which they are offered.
 func commands() []command {
@@ -326,6 +327,11 @@ func (m *model) set(k, v string) tea.Cmd {
 		m.mouse = on
 	case "theme":
 		return m.cmdTheme(v)
+	case "images":
+		if err := m.canvas.Set(v); err != nil {
+			m.say(err.Error(), true)
+		}
+		return nil
 	case "needs-first":
 		_, last := m.list.Order()
 		a = m.list.SetOrder(&m.env, on, last)
@@ -348,6 +354,12 @@ func (m *model) setValues(string) []string {
 		"ended-last=on", "ended-last=off", "group=server", "group=status", "group=none", "columns=" + strings.Join(list.ColumnNames(), ",")}
 	for _, s := range list.Sorts() {
 		out = append(out, "sort="+s)
+	}
+	for _, s := range append([]string{"auto"}, graphics.Modes()...) {
+		out = append(out, "images="+s)
+	}
+	for _, s := range m.themes() {
+		out = append(out, "theme="+s)
 	}
 	return out
 }

@@ -36,6 +36,9 @@ type Monitor interface {
 	Add(ctx context.Context, server, id string) (taskmodel.Task, error)
 	Forget(ctx context.Context, k taskmodel.Key, deleteThere bool) error
 	Tools(ctx context.Context, server string) ([]taskmodel.Tool, error)
+	// ReadResource gives the contents of a resource that a result links to, as
+	// the server sent them: a list of objects with text or a blob.
+	ReadResource(ctx context.Context, server, uri string) (json.RawMessage, error)
 
 	Connect(server string) // start, or reconnect now
 	Disconnect(server string)

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"mcptasks/ui/act"
 	"mcptasks/ui/detail"
 	"mcptasks/ui/dialog"
+	"mcptasks/ui/graphics"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/list"
 	"mcptasks/ui/notify"
@@ -52,8 +54,12 @@ type model struct {
 	teller  notify.Teller
 	await   taskmodel.Key // pressed a on it; its question opens when it comes
 	result  taskmodel.Key // pressed r on it; its result opens when it comes
+	linked  string        // the resource that was asked for; it opens when it comes
 	quitAt  time.Time     // ctrl+c was pressed then
 	quit    bool
+
+	canvas *graphics.Canvas
+	paint  bool // pictures of the frame are to be written behind the renderer's back
 
 	frame  string
 	tickAt time.Time // of the tick under way
@@ -103,7 +109,14 @@ func newModel(ctx context.Context, mon Monitor, o Options) (*model, error) {
 		return nil, err
 	}
 	m.teller = t
-	m.env = kit.Env{Theme: &m.th, Keys: &m.keys, Board: mon.Board(), Readonly: o.Readonly}
+	env := o.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	if m.canvas, err = graphics.New(o.Images, env); err != nil {
+		return nil, err
+	}
+	m.env = kit.Env{Canvas: m.canvas, Theme: &m.th, Keys: &m.keys, Board: mon.Board(), Readonly: o.Readonly}
 	m.begin()
 	m.list.Refresh(&m.env)
 	m.teller.Seen(m.env.Board)
@@ -126,10 +139,22 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.begin()
 	cmd := m.handle(msg)
 	if m.quit {
-		return m, tea.Quit
+		return m, tea.Sequence(m.canvas.Leave(), tea.Quit)
 	}
 	m.draw()
-	return m, tea.Batch(cmd, m.schedule(), m.focus())
+	return m, tea.Batch(cmd, m.schedule(), m.focus(), m.work(), m.canvas.Ask(), m.pictures())
+}
+
+// work starts what the screen in front has left to do beside the loop.
+func (m *model) work() tea.Cmd {
+	top := m.top()
+	if top == kit.Screen(m.list) && m.sideShown() {
+		top = m.side
+	}
+	if w, ok := top.(kit.Worker); ok {
+		return w.Work()
+	}
+	return nil
 }
 
 // schedule asks for a tick when something in the frame will be out of date by
@@ -206,9 +231,21 @@ func (m *model) top() kit.Screen {
 }
 
 func (m *model) handle(msg tea.Msg) tea.Cmd {
+	if m.canvas.Hear(msg) {
+		return nil
+	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
+		m.canvas.Stale()
+	case graphics.Drawn:
+		m.canvas.Take(msg)
+	case picturesMsg:
+		if m.canvas.Current(msg.turn) {
+			return tea.Raw(msg.seq)
+		}
+	case tea.ResumeMsg:
+		m.canvas.Stale()
 	case tea.BackgroundColorMsg:
 		if dark := msg.IsDark(); dark != m.dark {
 			m.dark = dark
@@ -241,10 +278,10 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		}
 	case startedMsg:
 		return m.started(msg)
-	case pagesMsg:
-		return m.pages(msg)
 	case outcomeMsg:
 		return m.outcome(msg)
+	case resourceMsg:
+		return m.resource(msg)
 	case overMsg:
 		m.askOver(saveTo(msg))
 	case tea.KeyPressMsg:
@@ -253,7 +290,7 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		return m.typed(msg)
 	case tea.MouseMsg:
 		return m.click(msg)
-	case tea.EnvMsg, tea.ColorProfileMsg, tea.KeyboardEnhancementsMsg, tea.KeyReleaseMsg, tea.ResumeMsg, nil:
+	case tea.EnvMsg, tea.ColorProfileMsg, tea.KeyboardEnhancementsMsg, tea.KeyReleaseMsg, nil:
 	default:
 		return m.others(msg)
 	}
@@ -290,7 +327,7 @@ func (m *model) refresh(v *board.Version) tea.Cmd {
 }
 
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
-	m.await, m.result = taskmodel.Key{}, taskmodel.Key{}
+	m.await, m.result, m.linked = taskmodel.Key{}, taskmodel.Key{}, ""
 	if key.Matches(k, m.keys.Interrupt.Binding) {
 		if m.now.Sub(m.quitAt) < 2*time.Second {
 			m.quit = true
@@ -330,6 +367,9 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 func (m *model) global(k tea.KeyPressMsg, top kit.Screen) (tea.Cmd, bool) {
 	is := func(b keymap.Binding) bool { return b.In&top.Context() != 0 && key.Matches(k, b.Binding) }
 	keys := &m.keys
+	if s, ok := top.(interface{ Searching() bool }); ok && s.Searching() && (key.Matches(k, keys.NextMatch.Binding) || key.Matches(k, keys.PrevMatch.Binding)) {
+		return nil, false
+	}
 	switch {
 	case is(keys.Command):
 		m.openPalette("")
@@ -373,6 +413,7 @@ func (m *model) global(k tea.KeyPressMsg, top kit.Screen) (tea.Cmd, bool) {
 	case is(keys.Theme):
 		m.nextTheme()
 	case is(keys.Redraw):
+		m.canvas.Stale()
 		return tea.ClearScreen, true
 	case is(keys.Side) && (top == kit.Screen(m.list) || top == kit.Screen(m.side)):
 		m.toggleSide()

@@ -25,6 +25,7 @@ type Options struct {
 	List     list.Options
 	NoSide   bool              // no detail beside the list on wide windows
 	Mouse    bool              // on from the start
+	Images   string            // auto, or one of graphics.Modes; "": auto
 	Views    map[string]string // named filters
 	Notify   notify.Rules
 	Readonly bool

@@ -11,7 +11,6 @@ import (
 	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/ui/act"
-	"mcptasks/ui/ask"
 	"mcptasks/ui/detail"
 	"mcptasks/ui/dialog"
 	"mcptasks/ui/help"
@@ -79,8 +78,6 @@ func (m *model) do(a act.Action) tea.Cmd {
 		return m.declineAll(a.questions)
 	case act.Answer:
 		return m.answer(a.Answer)
-	case ask.Done:
-		m.closeQuestion(a.ID)
 	case act.Draft:
 		m.mon.SaveDraft(a.ID, a.Draft)
 	case act.Start:
@@ -109,6 +106,8 @@ func (m *model) do(a act.Action) tea.Cmd {
 		m.dialogs.Push(dialog.NewLine(m.saveLine(a)))
 	case saveTo:
 		return m.save(a)
+	case act.ReadResource:
+		return m.readResource(a)
 	case act.Edit:
 		return m.edit(a)
 	case act.Read:

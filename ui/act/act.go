@@ -106,6 +106,11 @@ type (
 	}
 	// Page shows text in $PAGER.
 	Page struct{ Text, Name string }
+	// ReadResource reads a resource of a server and shows it as a result.
+	ReadResource struct {
+		Task      taskmodel.Key // whose result links to it; of it only the server counts when it has no id
+		URI, Name string        // raw
+	}
 	// Browse opens a URL that passed safe.JudgeURL, on the person's consent.
 	Browse struct{ URL string }
 

@@ -11,6 +11,7 @@ import (
 	"mcptasks/taskmodel"
 	"mcptasks/ui/act"
 	"mcptasks/ui/kit"
+	"mcptasks/ui/resultview"
 	"mcptasks/ui/safe"
 	"mcptasks/ui/wirelog"
 )
@@ -155,10 +156,49 @@ func (d *Detail) Typing() bool {
 	return false
 }
 
+// Searching reports whether a search is on in the pane, so that the keys for
+// its matches are the pane's.
+func (d *Detail) Searching() bool {
+	switch d.tab {
+	case Overview:
+		return d.overview.Search.Pattern != ""
+	case Result:
+		return d.result.view != nil && d.result.view.Searching()
+	case Messages:
+		return d.messages.Search.Pattern != ""
+	case Raw:
+		return d.raw.json.Searching()
+	case Wire:
+		return d.wire.Searching()
+	}
+	return false
+}
+
+// Work implements kit.Worker.
+func (d *Detail) Work() tea.Cmd {
+	switch d.tab {
+	case Result:
+		if d.result.view != nil {
+			return d.result.view.Work()
+		}
+	case Raw:
+		return d.raw.json.Work()
+	case Wire:
+		return d.wire.Work()
+	}
+	return nil
+}
+
 // Update implements kit.Screen.
 func (d *Detail) Update(e *kit.Env, m tea.Msg) act.Action {
-	if d.Typing() {
+	if _, laid := m.(resultview.Laid); d.Typing() && !laid {
 		return d.pane(e, m)
+	}
+	if l, ok := m.(resultview.Laid); ok {
+		d.result.laid(l)
+		d.raw.json.Update(e.Keys, l)
+		d.wire.Update(e, l)
+		return nil
 	}
 	k, ok := m.(tea.KeyPressMsg)
 	if !ok {
@@ -185,7 +225,7 @@ func (d *Detail) Update(e *kit.Env, m tea.Msg) act.Action {
 		return act.Forget{Tasks: one}
 	case key.Matches(k, keys.Poll.Binding):
 		return act.Poll{Tasks: one}
-	case key.Matches(k, keys.Copy.Binding) && d.tab != Wire && !d.result.open(d.tab):
+	case key.Matches(k, keys.Copy.Binding) && d.tab != Wire && d.tab != Raw && !d.result.open(d.tab):
 		return d.copy(e)
 	case key.Matches(k, keys.Save.Binding) && d.tab != Wire && !d.result.open(d.tab):
 		return d.save(e)
@@ -239,9 +279,6 @@ func (d *Detail) copy(e *kit.Env) act.Action {
 	t, ok := e.Board.Task(d.key)
 	if !ok {
 		return nil
-	}
-	if d.tab == Raw {
-		return act.Copy{Text: string(t.Raw), What: "the raw task"}
 	}
 	return act.Copy{Text: t.Key.String(), What: "the task's name"}
 }

@@ -5,19 +5,24 @@ import (
 
 	"mcptasks/ui/act"
 	"mcptasks/ui/kit"
+	"mcptasks/ui/resultview"
 )
 
 // A rawPane is the task as its server last sent it.
 type rawPane struct {
-	json kit.JSON
+	json resultview.JSON
 }
 
 // Typing reports whether a search is being typed.
 func (r *rawPane) Typing() bool { return r.json.Typing() }
 
-// Update takes a key.
+// Update takes a key; the document copies the value under its cursor itself.
 func (r *rawPane) Update(e *kit.Env, m tea.Msg) (act.Action, bool) {
-	return nil, r.json.Update(e.Keys, m)
+	ev, used := r.json.Update(e.Keys, m)
+	if ev.Kind == resultview.Copy {
+		return act.Copy{Text: ev.Text, What: ev.Name}, true
+	}
+	return nil, used
 }
 
 // View draws the document.

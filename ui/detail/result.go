@@ -16,6 +16,7 @@ import (
 // A resultPane is the task's result, when it is here.
 type resultPane struct {
 	view *resultview.View
+	task taskmodel.Key
 	of   stampOf
 }
 
@@ -30,12 +31,19 @@ type stampOf struct {
 func (r *resultPane) set(e *kit.Env, o taskmodel.Outcome) {
 	of := stampOf{o.FetchedAt, len(o.Result), o.Err, o.KeptHere}
 	if r.view == nil || of != r.of {
-		r.view, r.of = resultview.New(o, resultview.Options{NoImages: e.Theme.Name == "mono"}), of
+		r.view, r.of = resultview.New(o, resultview.Options{NoImages: e.Theme.Name == "mono", Canvas: e.Canvas}), of
 	}
 }
 
 // open reports whether the pane is in front and shows a result.
 func (r *resultPane) open(t Tab) bool { return t == Result && r.view != nil }
+
+// laid takes layout that was done beside the loop.
+func (r *resultPane) laid(l resultview.Laid) {
+	if r.view != nil {
+		r.view.Laid(l)
+	}
+}
 
 // Typing reports whether a search is being typed.
 func (r *resultPane) Typing() bool { return r.view != nil && r.view.Typing() }
@@ -46,7 +54,7 @@ func (r *resultPane) Update(e *kit.Env, m tea.Msg) (act.Action, bool) {
 		return nil, false
 	}
 	ev, used := r.view.Update(e.Keys, m)
-	return result.Event(ev, r.view, ""), used
+	return result.Event(ev, r.view, "", r.task), used
 }
 
 // Status is where the window stands.
@@ -61,6 +69,7 @@ func (r *resultPane) Status() (left, right string) {
 func (r *resultPane) View(e *kit.Env, t *taskmodel.Task, w, h int) string {
 	o := t.Outcome
 	if o.Result != nil || o.Err != nil {
+		r.task = t.Key
 		r.set(e, o)
 		return r.view.View(e.Theme, w, h)
 	}

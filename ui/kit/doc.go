@@ -2,6 +2,6 @@
 // screen draws in, the virtual table, the line editor, the pager for text, and
 // the ways in which times, sizes and progress are written.
 //
-// It imports theme, safe, keymap, act and taskmodel. Nothing in it does I/O or
+// It imports graphics, theme, safe, keymap, act and taskmodel. Nothing in it does I/O or
 // reads a clock: the environment carries now.
 package kit

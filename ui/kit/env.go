@@ -9,6 +9,7 @@ import (
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 	"mcptasks/ui/act"
+	"mcptasks/ui/graphics"
 	"mcptasks/ui/theme"
 )
 
@@ -21,6 +22,7 @@ type Env struct {
 	Board    *board.Version
 	Readonly bool
 	Paused   bool
+	Canvas   *graphics.Canvas // how pictures are shown; nil: half blocks
 	next     time.Time
 
 	indexed *board.Version // the version that asked was made from
@@ -107,3 +109,8 @@ type Refresher interface {
 // A Typer says that letters are text now, so that no other key but ctrl+c
 // reaches the root.
 type Typer interface{ Typing() bool }
+
+// A Worker has work left after a frame that is not to hold up the loop, as the
+// layout of a large document. It is asked while it is in front; the message of
+// the command comes back to its Update.
+type Worker interface{ Work() tea.Cmd }

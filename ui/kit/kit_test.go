@@ -213,46 +213,6 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func TestJSONFoldsAndFinds(t *testing.T) {
-	k := keymap.Default()
-	th, _ := theme.Named("mono", true)
-	var j JSON
-	j.Set([]byte(`{"a":{"b":[1,2,{"c":"needle"}],"x y":null},"n":9007199254740993,"s":"<\u001b>"}`))
-	text := func() string { return j.View(&th, 60, 30) }
-	if !strings.Contains(text(), "9007199254740993") {
-		t.Error("digits were lost")
-	}
-	if strings.Contains(strings.ReplaceAll(text(), "\x1b[", ""), "\x1b") {
-		t.Error("an escape came through")
-	}
-	j.Update(&k, press("down"))
-	if j.Path() != "$.a" {
-		t.Errorf("path %q", j.Path())
-	}
-	j.Update(&k, press("space"))
-	if got := text(); strings.Contains(got, "needle") || !strings.Contains(got, "2 keys") {
-		t.Errorf("folded:\n%s", got)
-	}
-	j.Update(&k, press("space"))
-	for _, s := range []string{"/", "n", "e", "e", "d"} {
-		j.Update(&k, press(s))
-	}
-	j.Update(&k, press("enter"))
-	if j.Path() != "$.a.b[2].c" {
-		t.Errorf("found at %q", j.Path())
-	}
-	j.Set([]byte("no json at all\x1b[2J\nsecond"))
-	if got := text(); !strings.Contains(got, "no json at all") || !strings.Contains(got, "second") {
-		t.Errorf("what is no JSON shows as\n%s", got)
-	}
-	for _, raw := range []string{"", "{", `{"a":`, "[]", "{}", "null", strings.Repeat("[", 5000), `{"a":1} trailing`} {
-		j.Set([]byte(raw))
-		if got := strings.Count(text(), "\n"); got != 29 {
-			t.Errorf("%.20q: %d lines", raw, got+1)
-		}
-	}
-}
-
 func TestTextSearch(t *testing.T) {
 	k := keymap.Default()
 	th, _ := theme.Named("mono", true)

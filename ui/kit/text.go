@@ -45,6 +45,16 @@ func (t *Text) Move(k *keymap.Map, m tea.Msg) bool {
 	if t.Search.Typing {
 		return t.typeSearch(k, m)
 	}
+	if w, ok := m.(tea.MouseWheelMsg); ok {
+		switch w.Button {
+		case tea.MouseWheelUp:
+			t.Top -= 3
+		case tea.MouseWheelDown:
+			t.Top += 3
+		}
+		t.Top = max(min(t.Top, t.N-t.height), 0)
+		return true
+	}
 	km, ok := m.(tea.KeyPressMsg)
 	if !ok {
 		return false

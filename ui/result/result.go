@@ -24,6 +24,7 @@ import (
 // A Result is the screen. It is owned by the root's goroutine.
 type Result struct {
 	task  taskmodel.Key
+	what  string // "Result of "
 	title string // sanitised
 	dir   string // where files are saved
 	out   taskmodel.Outcome
@@ -32,7 +33,14 @@ type Result struct {
 
 // New makes the screen of an outcome; task is zero for a call without one.
 func New(task taskmodel.Key, title, dir string, o taskmodel.Outcome, opt resultview.Options) *Result {
-	return &Result{task: task, title: title, dir: dir, out: o, view: resultview.New(o, opt)}
+	return &Result{task: task, what: "Result of ", title: title, dir: dir, out: o, view: resultview.New(o, opt)}
+}
+
+// Resource makes the screen of a resource that was read from a task's server.
+func Resource(server taskmodel.Key, title, dir string, o taskmodel.Outcome, opt resultview.Options) *Result {
+	r := New(server, title, dir, o, opt)
+	r.what = "Resource "
+	return r
 }
 
 // Context implements kit.Screen.
@@ -45,6 +53,12 @@ func (r *Result) Context() keymap.Context {
 
 // Typing implements kit.Typer.
 func (r *Result) Typing() bool { return r.view.Typing() }
+
+// Searching reports whether a search is on.
+func (r *Result) Searching() bool { return r.view.Searching() }
+
+// Work implements kit.Worker.
+func (r *Result) Work() tea.Cmd { return r.view.Work() }
 
 // savedMsg ends a save.
 type savedMsg struct {
@@ -61,6 +75,10 @@ func (r *Result) Update(e *kit.Env, m tea.Msg) act.Action {
 		}
 		return Saved(s.names, s.err)
 	}
+	if l, ok := m.(resultview.Laid); ok {
+		r.view.Laid(l)
+		return nil
+	}
 	if k, ok := m.(tea.KeyPressMsg); ok && !r.Typing() {
 		switch {
 		case key.Matches(k, e.Keys.Back.Binding) && !r.view.Searching():
@@ -70,7 +88,7 @@ func (r *Result) Update(e *kit.Env, m tea.Msg) act.Action {
 		}
 	}
 	ev, _ := r.view.Update(e.Keys, m)
-	return Event(ev, r.view, r.dir)
+	return Event(ev, r.view, r.dir, r.task)
 }
 
 // Saved says what was saved.
@@ -86,7 +104,7 @@ func Saved(names []string, err error) act.Action {
 }
 
 // Event makes an action of what the person wants of a result.
-func Event(ev resultview.Event, v *resultview.View, dir string) act.Action {
+func Event(ev resultview.Event, v *resultview.View, dir string, task taskmodel.Key) act.Action {
 	switch ev.Kind {
 	case resultview.Copy:
 		return act.Copy{Text: ev.Text, What: ev.Name}
@@ -113,7 +131,18 @@ func Event(ev resultview.Event, v *resultview.View, dir string) act.Action {
 			Lines: []string{ev.Block.Line(), "The program is chosen by the file's kind, which the server has said."},
 			Yes:   act.OpenFile{Name: ev.Block.FileName(), Data: data}, Label: "open it", NoLabel: "leave it"}
 	case resultview.ReadLink:
-		return act.Notice{Text: "Resources are not read here; " + safe.Truncate(safe.Line(ev.Text), 200, safe.Ellipsis) + " can be copied."}
+		name := ev.Block.Title
+		if name == "" {
+			name = ev.Block.Name
+		}
+		return act.ReadResource{Task: task, URI: ev.Text, Name: name}
+	case resultview.Visit:
+		u := safe.JudgeURL(ev.Text)
+		if !u.OK {
+			return act.Notice{Text: "This link cannot be opened in the browser: " + u.Why, Error: true}
+		}
+		return act.Ask{Title: "Open this address in the browser?", Lines: []string{safe.Line(ev.Text)},
+			Yes: act.Browse{URL: ev.Text}, Label: "open it", NoLabel: "leave it"}
 	}
 	return nil
 }
@@ -136,7 +165,7 @@ func (r *Result) Status(e *kit.Env, w int) (left, right string) {
 // View implements kit.Screen.
 func (r *Result) View(e *kit.Env, w, h int) string {
 	th := e.Theme
-	l := kit.NewLine(w, nil).Add(th.Text, "Result of ").Add(th.Title, r.title)
+	l := kit.NewLine(w, nil).Add(th.Text, r.what).Add(th.Title, r.title)
 	note := ""
 	if r.out.KeptHere {
 		note = "kept here"

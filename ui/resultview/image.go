@@ -9,8 +9,10 @@ import (
 	_ "image/jpeg" //
 	_ "image/png"  //
 
+	tea "charm.land/bubbletea/v2"
 	_ "golang.org/x/image/webp" // one more
 
+	"mcptasks/ui/graphics"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/theme"
 )
@@ -21,24 +23,33 @@ const (
 	thumbH     = 96         // half cells
 	imageCells = 72         // the widest that a picture is drawn
 	imageRows  = 24
+	fullW      = 1440 // pixels of a picture that the terminal itself draws
+	fullH      = 960
 )
 
-// thumbnail decodes a picture and makes it small enough to be drawn in cells.
-func thumbnail(data []byte) (*image.RGBA, string, error) {
+// thumbnail decodes a picture and makes it small enough to be drawn in cells;
+// full is as much of it as a terminal can show that draws pixels, where that is
+// wanted.
+func thumbnail(data []byte, pixels bool) (small *image.RGBA, full image.Image, size string, err error) {
 	c, kind, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return nil, "", fmt.Errorf("it cannot be drawn: %w", err)
+		return nil, nil, "", fmt.Errorf("it cannot be drawn: %w", err)
 	}
-	size := fmt.Sprintf("%s %d×%d", kind, c.Width, c.Height)
+	size = fmt.Sprintf("%s %d×%d", kind, c.Width, c.Height)
 	if c.Width <= 0 || c.Height <= 0 || c.Width > maxPixels/c.Height {
-		return nil, size, fmt.Errorf("it is too large to be drawn")
+		return nil, nil, size, fmt.Errorf("it is too large to be drawn")
 	}
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
-		return nil, size, fmt.Errorf("it cannot be drawn: %w", err)
+		return nil, nil, size, fmt.Errorf("it cannot be drawn: %w", err)
 	}
 	w, h := fit(c.Width, c.Height, thumbW, thumbH)
-	return shrink(img, w, h), size, nil
+	small = shrink(img, w, h)
+	if pixels {
+		w, h = fit(c.Width, c.Height, fullW, fullH)
+		full = shrink(img, w, h)
+	}
+	return small, full, size, nil
 }
 
 // fit gives the size within w×h that keeps the shape; never larger than it is.
@@ -75,11 +86,13 @@ func shrink(img image.Image, w, h int) *image.RGBA {
 	return out
 }
 
-// An imageDoc draws a picture with half blocks, two pixels a cell.
+// An imageDoc draws a picture: with half blocks, two pixels a cell, or as the
+// terminal's canvas does it.
 type imageDoc struct {
 	small  *image.RGBA
-	w      int         // cells there are
-	scaled *image.RGBA // for w
+	pic    *graphics.Picture // nil: half blocks are all there is
+	w      int               // cells there are
+	scaled *image.RGBA       // for w
 }
 
 func (d *imageDoc) size() (int, int) {
@@ -94,7 +107,18 @@ func (d *imageDoc) Len() int { _, h := d.size(); return (h + 1) / 2 }
 
 func (d *imageDoc) Find(string) []int { return nil }
 
+// job makes the picture ready for the terminal.
+func (d *imageDoc) job() tea.Cmd {
+	w, _ := d.size()
+	return d.pic.Job(w, d.Len())
+}
+
 func (d *imageDoc) Spans(_ *theme.Theme, i int) []kit.Span {
+	w, _ := d.size()
+	return []kit.Span{{Text: d.pic.Row(i, w, d.Len(), d.blocks(i))}}
+}
+
+func (d *imageDoc) blocks(i int) string {
 	w, h := d.size()
 	pic := d.scaled
 	if pic == nil || pic.Rect.Dx() != w || pic.Rect.Dy() != h {
@@ -114,7 +138,7 @@ func (d *imageDoc) Spans(_ *theme.Theme, i int) []kit.Span {
 		b.WriteString("m▀")
 	}
 	b.WriteString("\x1b[0m")
-	return []kit.Span{{Text: b.String()}}
+	return b.String()
 }
 
 // pixels is how many a picture says that it has.

@@ -22,6 +22,8 @@ type jsonDoc struct {
 	lines  []jsonLine
 	shown  []int32 // lines that no fold hides; nil: all
 	folded map[int32]bool
+	signs  bool // a sign before each line that can be folded
+	part   bool // only the head of the document is laid out
 }
 
 type jsonLine struct {
@@ -33,6 +35,9 @@ type jsonLine struct {
 	comma         bool
 }
 
+// errHead ends a layout of which only the head is wanted.
+var errHead = errors.New("the head is laid out")
+
 // newJSON lays a document out; what is no JSON, or too much of it, is an error.
 func newJSON(raw []byte) (*jsonDoc, error) {
 	d := &jsonDoc{raw: raw, folded: map[int32]bool{}}
@@ -42,7 +47,10 @@ func newJSON(raw []byte) (*jsonDoc, error) {
 	n := bytes.Count(raw, []byte(",")) + 2*bytes.Count(raw, []byte("{")) + 2*bytes.Count(raw, []byte("[")) + 1
 	d.lines = make([]jsonLine, 0, min(n, maxJSONLines, len(raw)/2+1))
 	s := &blocks.Scanner{B: raw}
-	if err := d.value(s, 0, 0, 0); err != nil {
+	if err := d.value(s, 0, 0, 0, maxJSONLines); err != nil {
+		if errors.Is(err, errHead) {
+			err = errors.New("too much to lay out")
+		}
 		return nil, err
 	}
 	if s.Peek() != 0 {
@@ -51,9 +59,27 @@ func newJSON(raw []byte) (*jsonDoc, error) {
 	return d, nil
 }
 
-func (d *jsonDoc) value(s *blocks.Scanner, name, nameEnd int, indent int) error {
-	if indent > 1000 || len(d.lines) > maxJSONLines {
+// newHead lays out the first lines of a document that takes longer than a
+// frame as a whole. What is no JSON is found out only as far as it goes.
+func newHead(raw []byte, lines int) (*jsonDoc, error) {
+	if len(raw) > 1<<31-2 {
+		return nil, errors.New("too large")
+	}
+	d := &jsonDoc{raw: raw, folded: map[int32]bool{}, lines: make([]jsonLine, 0, lines+1)}
+	err := d.value(&blocks.Scanner{B: raw}, 0, 0, 0, lines)
+	if err != nil && !errors.Is(err, errHead) {
+		return nil, err
+	}
+	d.part = err != nil
+	return d, nil
+}
+
+func (d *jsonDoc) value(s *blocks.Scanner, name, nameEnd, indent, most int) error {
+	if indent > 1000 {
 		return errors.New("too much to lay out")
+	}
+	if len(d.lines) >= most {
+		return errHead
 	}
 	c := s.Peek()
 	at := len(d.lines)
@@ -63,6 +89,7 @@ func (d *jsonDoc) value(s *blocks.Scanner, name, nameEnd int, indent int) error 
 		d.lines[at].to = d.lines[at].from + int32(len(v))
 		return err
 	}
+	d.lines[at].to = d.lines[at].from + 1
 	last := c + 2
 	s.I++
 	n := 0
@@ -92,7 +119,7 @@ func (d *jsonDoc) value(s *blocks.Scanner, name, nameEnd int, indent int) error 
 		if i > at+1 {
 			d.comma(at, i)
 		}
-		if err := d.value(s, from, to, indent+1); err != nil {
+		if err := d.value(s, from, to, indent+1, most); err != nil {
 			return err
 		}
 		n++
@@ -103,7 +130,6 @@ func (d *jsonDoc) value(s *blocks.Scanner, name, nameEnd int, indent int) error 
 		d.lines[at].to = int32(s.I)
 		return nil
 	}
-	d.lines[at].to = d.lines[at].from + 1
 	d.lines[at].end = int32(len(d.lines))
 	d.lines = append(d.lines, jsonLine{from: int32(s.I - 1), to: int32(s.I), indent: int16(indent)})
 	return nil
@@ -147,6 +173,16 @@ func (d *jsonDoc) Spans(th *theme.Theme, i int) []kit.Span {
 	out := make([]kit.Span, 0, 6)
 	if l.indent > 0 {
 		out = append(out, kit.Span{Text: strings.Repeat(" ", 2*min(int(l.indent), 40))})
+	}
+	if d.signs {
+		sign := "  "
+		switch {
+		case l.end != 0 && d.folded[int32(n)]:
+			sign = "▸ "
+		case l.end != 0:
+			sign = "▾ "
+		}
+		out = append(out, kit.Span{Style: th.Faint, Text: sign})
 	}
 	if l.nameEnd > l.name {
 		out = append(out, kit.Span{Style: th.Name1, Text: clip(d.raw[l.name:l.nameEnd], 200)}, kit.Span{Style: th.Dim, Text: ": "})
@@ -313,7 +349,7 @@ func (d *jsonDoc) parent(n int) int {
 		return -1
 	}
 	for k := n - 1; k >= 0; k-- {
-		if d.lines[k].indent < indent && d.lines[k].end != 0 {
+		if l := d.lines[k]; l.indent < indent && l.to-l.from == 1 && (d.raw[l.from] == '{' || d.raw[l.from] == '[') {
 			return k
 		}
 	}

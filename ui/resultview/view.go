@@ -11,6 +11,7 @@ import (
 
 	"mcptasks/keymap"
 	"mcptasks/taskmodel"
+	"mcptasks/ui/graphics"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/resultview/blocks"
 	"mcptasks/ui/safe"
@@ -29,6 +30,7 @@ const (
 	Editor             // open Text in $EDITOR
 	Open               // save the block and open it with the system's program
 	ReadLink           // read the resource at Text from the server
+	Visit              // open the address at Text in the browser
 )
 
 // An Event is what came of a message.
@@ -41,7 +43,8 @@ type Event struct {
 
 // Options are settings of a View.
 type Options struct {
-	NoImages bool // the terminal has no colours, or the person wants none
+	NoImages bool             // the person wants none
+	Canvas   *graphics.Canvas // nil: half blocks
 }
 
 // A View shows one outcome. It is owned by the goroutine of the screen.
@@ -57,9 +60,12 @@ type View struct {
 	imgs  map[int]*imageDoc
 	notes map[int]string // of pictures
 	docs  map[int]doc    // of text, as written
+	jsons map[int]doc    // of JSON, by block; -1: that of the whole
+	lazy  lazyDocs
 	md    map[int][]string
 	builtW,
-	builtGen, gen int
+	builtGen, gen,
+	canvasGen int
 	built *theme.Theme
 }
 
@@ -73,7 +79,7 @@ type tab struct {
 
 // New makes the view of an outcome.
 func New(o taskmodel.Outcome, opt Options) *View {
-	v := &View{o: o, opt: opt, plain: map[int]bool{}, force: map[int]bool{}, imgs: map[int]*imageDoc{}, notes: map[int]string{}, docs: map[int]doc{}, md: map[int][]string{}}
+	v := &View{o: o, opt: opt, plain: map[int]bool{}, force: map[int]bool{}, imgs: map[int]*imageDoc{}, notes: map[int]string{}, docs: map[int]doc{}, jsons: map[int]doc{}, md: map[int][]string{}}
 	if o.Result != nil {
 		v.res = blocks.Read(o.Result)
 	}
@@ -97,7 +103,8 @@ func (v *View) jsonTab(name string, raw []byte, table bool) tab {
 			return tab{name: name, page: p}
 		}
 	}
-	if d, err := newJSON(raw); err == nil {
+	if d, err := v.lazy.json(raw); err == nil {
+		d.signs = true
 		p := newPage([]section{{d, -1, false, 0}}, true)
 		p.wrap = false
 		return tab{name: name, page: p, json: d}
@@ -146,6 +153,7 @@ func (v *View) Update(k *keymap.Map, m tea.Msg) (e Event, used bool) {
 	if v.tab == 0 && v.built == nil {
 		v.build(&theme.Theme{Dark: true}, 80) // a key before the first frame
 	}
+	v.finish(k, m, t)
 	if t.page.ask {
 		return Event{}, t.page.update(k, m)
 	}
@@ -169,15 +177,7 @@ func (v *View) Update(k *keymap.Map, m tea.Msg) (e Event, used bool) {
 			e.Kind = Editor
 		}
 		return e, true
-	case t.json != nil && (key.Matches(km, k.Fold.Binding) || key.Matches(km, k.Open.Binding)):
-		i := t.page.cursor
-		v.folded(t, t.json.fold(i, t.json.Len() > i && !t.json.folded[int32(t.json.at(i))]))
-	case t.json != nil && key.Matches(km, k.Left.Binding):
-		v.folded(t, t.json.fold(t.page.cursor, true))
-	case t.json != nil && key.Matches(km, k.Right.Binding):
-		v.folded(t, t.json.fold(t.page.cursor, false))
-	case t.json != nil && key.Matches(km, k.FoldAll.Binding):
-		v.folded(t, t.json.foldAll(t.page.cursor))
+	case v.folds(k, km, t):
 	case v.tab == 0 && v.block(k, km, &e):
 		return e, true
 	default:
@@ -186,12 +186,15 @@ func (v *View) Update(k *keymap.Map, m tea.Msg) (e Event, used bool) {
 	return Event{}, true
 }
 
-func (v *View) folded(t *tab, line int) {
-	t.page.set(t.page.secs)
-	if t.page.pat != "" {
-		t.page.search(t.page.pat)
+func (v *View) folds(k *keymap.Map, km tea.KeyPressMsg, t *tab) bool {
+	if t.json == nil {
+		return false
 	}
-	t.page.moveTo(line)
+	line, used := foldKey(k, km, t.page, t.json)
+	if used {
+		refold(t.page, line)
+	}
+	return used
 }
 
 // block takes the keys that are about one content block.
@@ -216,6 +219,8 @@ func (v *View) block(k *keymap.Map, km tea.KeyPressMsg, e *Event) bool {
 			delete(v.imgs, v.sel)
 		}
 		v.gen++
+	case key.Matches(km, k.OpenFile.Binding) && b.Type == "resource_link":
+		*e = Event{Kind: Visit, Text: b.URI, Block: b}
 	case key.Matches(km, k.OpenFile.Binding):
 		*e = Event{Kind: Open, Block: b}
 	case key.Matches(km, k.Open.Binding):
@@ -319,7 +324,7 @@ func (v *View) Status() (left, right string) {
 	} else if v.tab == 0 && len(v.res.Blocks) > 1 && v.res.Odd == "" {
 		left = fmt.Sprintf("block %d of %d: %s", v.sel+1, len(v.res.Blocks), v.res.Blocks[v.sel].Line())
 	}
-	return left, t.page.status()
+	return left, status(t.page, t.json)
 }
 
 // Keys are those that count now, the most useful first.
@@ -331,8 +336,17 @@ func (v *View) Keys(k *keymap.Map) []keymap.Binding {
 	}
 	if v.tab == 0 && v.res.Odd == "" && v.sel < len(v.res.Blocks) {
 		switch b := v.res.Blocks[v.sel]; {
-		case b.Type == "resource_link", b.HasData():
+		case b.Type == "resource_link":
+			read, visit := k.Open, k.OpenFile
+			read.Short, visit.Short = "read", "browser"
+			out = append(out, read, visit)
+		case b.HasData():
 			out = append(out, k.Open)
+		}
+		if len(v.res.Blocks) > 1 && v.tabs[0].page.wrap {
+			next := k.Right
+			next.Short = "next block"
+			out = append(out, next)
 		}
 	}
 	if t.json != nil {
@@ -376,6 +390,10 @@ func blank() section {
 
 // build lays the result's page out for a width.
 func (v *View) build(th *theme.Theme, w int) {
+	if g := v.opt.Canvas.Gen(); g != v.canvasGen {
+		v.canvasGen, v.imgs = g, map[int]*imageDoc{}
+		v.gen++
+	}
 	if v.built == th && v.builtW == w && v.builtGen == v.gen && len(v.tabs[0].page.secs) > 0 {
 		return
 	}
@@ -426,13 +444,19 @@ func (v *View) build(th *theme.Theme, w int) {
 }
 
 func (v *View) jsonSection(raw []byte, block int) section {
-	if t, ok := newTable(raw); ok && block >= 0 {
-		return section{t, block, true, 0}
+	d, ok := v.jsons[block]
+	if !ok {
+		if t, is := newTable(raw); is && block >= 0 {
+			d = t
+		} else if j, err := v.lazy.json(raw); err == nil {
+			d = j
+		} else {
+			d = newText(string(raw), text)
+		}
+		v.jsons[block] = d
 	}
-	if d, err := newJSON(raw); err == nil {
-		return section{d, block, false, 0}
-	}
-	return section{newText(string(raw), text), block, false, 0}
+	_, table := d.(*tableDoc)
+	return section{d, block, table, 0}
 }
 
 // head is the line above a block: what it is.
@@ -518,9 +542,10 @@ const (
 
 func (v *View) imageSections(th *theme.Theme, i, w int) []section {
 	b := v.res.Blocks[i]
-	if v.opt.NoImages || th.Name == "mono" {
+	if v.opt.NoImages || th.Name == "mono" || v.opt.Canvas.Mode() == graphics.None {
 		return []section{v.head(i, "")}
 	}
+	v.opt.Canvas.Want()
 	d, ok := v.imgs[i]
 	if !ok {
 		if !v.force[i] && (b.Size > autoBytes || len(v.imgs) >= autoImages) {
@@ -551,9 +576,14 @@ func (v *View) picture(data []byte, force bool) (*imageDoc, string, error) {
 			return nil, "", errors.New("not drawn yet")
 		}
 	}
-	img, size, err := thumbnail(data)
+	mode := v.opt.Canvas.Mode()
+	small, full, size, err := thumbnail(data, mode == graphics.Kitty || mode == graphics.Sixel)
 	if err != nil {
 		return nil, size, err
 	}
-	return &imageDoc{small: img}, size, nil
+	d := &imageDoc{small: small}
+	if full != nil {
+		d.pic = v.opt.Canvas.Picture(full)
+	}
+	return d, size, nil
 }

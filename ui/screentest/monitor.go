@@ -31,6 +31,7 @@ type Monitor struct {
 	OnAnswer func(taskmodel.Answer) error
 	OnFetch  func(taskmodel.Key) (taskmodel.Outcome, error)
 	OnTools  func(server string) ([]taskmodel.Tool, error)
+	OnRead   func(server, uri string) (json.RawMessage, error)
 	OnAdd    func(server, id string) (taskmodel.Task, error)
 	Entries  []taskmodel.WireEntry
 	Lines    map[taskmodel.Key][]taskmodel.LogLine
@@ -166,6 +167,15 @@ func (m *Monitor) Tools(_ context.Context, server string) ([]taskmodel.Tool, err
 		return m.OnTools(server)
 	}
 	return nil, nil
+}
+
+// ReadResource implements ui.Monitor.
+func (m *Monitor) ReadResource(_ context.Context, server, uri string) (json.RawMessage, error) {
+	m.call("read %s %s", server, uri)
+	if m.OnRead != nil {
+		return m.OnRead(server, uri)
+	}
+	return nil, errors.New("the fake has no resource")
 }
 
 // Connect implements ui.Monitor.

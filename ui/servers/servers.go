@@ -48,6 +48,9 @@ func (s *Servers) Context() keymap.Context {
 // Typing implements kit.Typer.
 func (s *Servers) Typing() bool { return s.text.Search.Typing }
 
+// Searching reports whether a search is on in the words.
+func (s *Servers) Searching() bool { return s.text.Search.Pattern != "" }
+
 func (s *Servers) settle(list []taskmodel.Server) {
 	if len(list) == 0 {
 		s.sel = ""

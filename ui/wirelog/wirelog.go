@@ -2,7 +2,7 @@
 // one line each, the newest below, with a filter, a pretty view of one message,
 // copy and save.
 //
-// It imports kit, act, safe, theme and taskmodel. It does no I/O: the root
+// It imports kit, act, safe, theme, resultview (for JSON) and taskmodel. It does no I/O: the root
 // feeds it the monitor's entries, which are bounded and have secrets masked.
 package wirelog
 
@@ -20,6 +20,7 @@ import (
 	"mcptasks/taskmodel"
 	"mcptasks/ui/act"
 	"mcptasks/ui/kit"
+	"mcptasks/ui/resultview"
 	"mcptasks/ui/safe"
 )
 
@@ -43,7 +44,7 @@ type Log struct {
 	still   int // entries that came while not following
 	filter  filter
 	open    *taskmodel.WireEntry
-	json    kit.JSON
+	json    resultview.JSON
 }
 
 // New makes a log for a scope.
@@ -131,8 +132,18 @@ func (l *Log) Typing() bool {
 	return l.filter.typing
 }
 
+// Searching reports whether a search is on in an open message.
+func (l *Log) Searching() bool { return l.open != nil && l.json.Searching() }
+
+// Work implements kit.Worker.
+func (l *Log) Work() tea.Cmd { return l.json.Work() }
+
 // Update implements kit.Screen.
 func (l *Log) Update(e *kit.Env, m tea.Msg) act.Action {
+	if _, ok := m.(resultview.Laid); ok {
+		l.json.Update(e.Keys, m)
+		return nil
+	}
 	if l.filter.typing {
 		l.typeFilter(e, m)
 		return nil
@@ -162,7 +173,7 @@ func (l *Log) Update(e *kit.Env, m tea.Msg) act.Action {
 			entry := *l.at(l.table.Cursor)
 			l.open = &entry
 			l.follow = false
-			l.json = kit.JSON{}
+			l.json = resultview.JSON{}
 			l.json.Set(entry.Bytes)
 		}
 	case key.Matches(k, keys.Filter.Binding):
@@ -191,7 +202,11 @@ func (l *Log) Update(e *kit.Env, m tea.Msg) act.Action {
 }
 
 func (l *Log) updateOpen(e *kit.Env, m tea.Msg) act.Action {
-	if l.json.Update(e.Keys, m) {
+	ev, used := l.json.Update(e.Keys, m)
+	if ev.Kind == resultview.Copy {
+		return act.Copy{Text: ev.Text, What: ev.Name}
+	}
+	if used {
 		return nil
 	}
 	k, ok := m.(tea.KeyPressMsg)
@@ -254,7 +269,7 @@ func (l *Log) Keys(e *kit.Env) []keymap.Binding {
 	case l.Typing():
 		return []keymap.Binding{k.Accept, k.Leave}
 	case l.open != nil:
-		return []keymap.Binding{k.Fold, k.FoldAll, k.Filter, k.Copy, k.Save, k.Pager, k.Editor}
+		return []keymap.Binding{k.Fold, k.FoldAll, k.Search, k.Wrap, k.Copy, k.Save, k.Pager, k.Editor}
 	}
 	return []keymap.Binding{k.Open, k.Filter, k.Follow, k.Copy, k.Save}
 }
