@@ -386,7 +386,13 @@ func (d *draft) observe(raw json.RawMessage, id string) (taskmodel.Snapshot, err
 	}
 	if snap.Status.Terminal(taskmodel.GenDraft) {
 		d.s.tokens.taskOver(snap.ID)
-		if c := d.calls[snap.ID]; c != nil && !c.ended {
+		c := d.calls[snap.ID]
+		if c != nil && snap.Status == taskmodel.Completed && snap.Outcome.IsZero() {
+			// The call's answer was here before: the question after the state
+			// that was made because of it may have failed.
+			snap.Outcome, c.result = c.result, taskmodel.Outcome{}
+		}
+		if c != nil && !c.ended {
 			c.ended = true
 			// The call's own answer may be under way; a server that answers
 			// only by the task leaves it open for ever.

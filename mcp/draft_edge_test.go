@@ -168,3 +168,67 @@ func TestDToolsThatDoNotRunAsTasks(t *testing.T) {
 		s.quiet()
 	})
 }
+
+// 4.6: the result that the call itself brings is not lost when the question
+// after the task's state, which it causes, fails: it comes with the next state
+// in which the task has completed, however that is heard.
+func TestDResultOfTheCallOutlivesAFailedLook(t *testing.T) {
+	for name, fails := range map[string]string{
+		"an error":       `S> {"error":{"code":-32603,"message":"chaos"}}`,
+		"not known":      `S> {"error":{"code":-32602,"message":"Task not found"}}`,
+		"cannot be read": `S> {"result":7}`,
+		"never answered": "",
+	} {
+		for _, way := range []string{"get", "list", "push", "result"} {
+			t.Run(name+", then "+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c, s, e := connectD(t, nil)
+					started := startX(c, StartCall{Tool: "b"})
+					s.play("C> call: tools/call")
+					call := s.all("tools/call")[0]
+					id := stringAt(call.params, "_meta", metaDraftTask, "taskId")
+					s.play(createdD(id) + "C> tasks/get\n" + gotD(id, "working", ""))
+					<-started
+					s.play(`S> call: {"result":{"content":[{"type":"text","text":"ok"}]}}` + "\nC> tasks/get\n" + fails)
+					time.Sleep(draftFetchTime + time.Second)
+					synctest.Wait()
+					var out taskmodel.Outcome
+					switch way {
+					case "get":
+						done := s.along("C> tasks/get\n" + gotD(id, "completed", ""))
+						snap, err := c.Tasks().Get(t.Context(), id)
+						done()
+						if out = snap.Outcome; err != nil {
+							t.Error(err)
+						}
+					case "list":
+						done := s.along("C> tasks/list\nS> {\"result\":{\"tasks\":[{" + taskD(id, "completed", "") + "}]}}")
+						page, err := c.Tasks().List(t.Context(), "")
+						done()
+						if err != nil || len(page.Tasks) != 1 {
+							t.Fatal(page, err)
+						}
+						out = page.Tasks[0].Outcome
+					case "push":
+						s.play("S> notifications/tasks/status {" + taskD(id, "completed", "") + "}")
+						synctest.Wait()
+						for _, o := range e.seen() {
+							out = o.Outcome
+						}
+					case "result":
+						done := s.along("C> tasks/get\n" + gotD(id, "completed", ""))
+						var err error
+						out, err = c.Tasks().Result(t.Context(), id)
+						done()
+						if err != nil {
+							t.Error(err)
+						}
+					}
+					if !strings.Contains(string(out.Result), `"ok"`) {
+						t.Errorf("outcome %+v", out)
+					}
+				})
+			})
+		}
+	}
+}

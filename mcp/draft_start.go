@@ -38,6 +38,9 @@ type draftCall struct {
 	prior   *draftCall // an earlier call under the same id, that was lost
 	ended   bool       // under draft.mu: the task is in a terminal status
 	handed  bool       // under draft.mu: Start has returned it as a task
+	// result, under draft.mu, is the call's own answer that no state of the task
+	// has been told with yet.
+	result taskmodel.Outcome
 }
 
 type draftAnswer struct {
@@ -242,6 +245,9 @@ func (d *draft) late(call *draftCall, a draftAnswer) {
 	var o taskmodel.Outcome
 	if a.err == nil {
 		o = taskmodel.Outcome{Result: a.result, FetchedAt: time.Now()}
+		d.mu.Lock()
+		call.result = o
+		d.mu.Unlock()
 	} else if rpcErrorOf(a.err) == nil {
 		return // the stream broke; polling goes on
 	}
