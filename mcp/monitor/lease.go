@@ -11,6 +11,7 @@ import (
 
 const (
 	leaseEvery = time.Second
+	leaseTries = 3       // before a journal that gives no answer counts as none
 	stdioLease = "stdio" // a program has no session; one process runs it at a time
 	sseLease   = "sse"   // nor has HTTP+SSE: what a server knows there is its connection's
 )
@@ -22,6 +23,7 @@ type lease struct {
 	held    bool
 	holder  string // in words, when another has it
 	since   int64  // for Changes
+	read    int64  // since was it when the journal was last read whole
 	busy    bool
 	tick    *alarm
 }
@@ -53,9 +55,19 @@ func (s *server) enter() {
 	session := s.lease.session
 	s.state(taskmodel.ServerConnecting, "")
 	m.spawn(func() {
-		ctx, stop := context.WithTimeout(m.ctx, 5*time.Second)
-		h, ok, err := m.o.Journal.Acquire(ctx, s.spec.Target, session)
-		stop()
+		var h journal.Holder
+		var ok bool
+		var err error
+		// A slow disk is no answer: who takes a server that another process holds
+		// takes the tasks of that one for lost.
+		for try := 0; try < leaseTries; try++ {
+			ctx, stop := context.WithTimeout(m.ctx, 5*time.Second)
+			h, ok, err = m.o.Journal.Acquire(ctx, s.spec.Target, session)
+			stop()
+			if err == nil || !pause(m.ctx, leaseEvery) {
+				break
+			}
+		}
 		m.post(func() {
 			if !s.want {
 				return
@@ -102,6 +114,9 @@ func (s *server) leased(ok bool, h journal.Holder) {
 		}
 		if anew {
 			s.borrow()
+			// What was written before this was known was taken as from a process
+			// beside us: in part, and without its questions. It is read again.
+			s.lease.since = s.lease.read
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (s *server) restored(r journal.Restored) {
 	if s.session != nil && s.row.Identity == "" {
 		s.change(func(row *taskmodel.Server) { row.Identity = r.Session.Identity })
 	}
-	s.lease.since = r.Change
+	s.lease.since, s.lease.read = r.Change, r.Change
 	s.heir = true
 	for _, t := range r.Tasks {
 		if !s.mirrors(t) {

@@ -478,3 +478,92 @@ func TestAnsweredByAnotherProcess(t *testing.T) {
 		}
 	})
 }
+
+// A slow journal is one whose leases take a while to be had.
+type slowLease struct {
+	*journal.Journal
+	delay atomic.Int64 // of the first
+	fails atomic.Int64 // so many are not answered at all
+}
+
+func (s *slowLease) Acquire(ctx context.Context, target, session string) (journal.Holder, bool, error) {
+	if s.fails.Add(-1) >= 0 {
+		<-ctx.Done()
+		return journal.Holder{}, false, ctx.Err()
+	}
+	if !pause(ctx, time.Duration(s.delay.Swap(0))) {
+		return journal.Holder{}, false, ctx.Err()
+	}
+	return s.Journal.Acquire(ctx, target, session)
+}
+
+// What the holder of a server writes while a second process still asks for the
+// lease is not lost on that one: a question, other words, that a task is gone.
+func TestWhatIsWrittenWhileTheLeaseIsAskedForIsNotLost(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.kind = "stdio"
+		asking(f, "")
+		a := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		for range 2 {
+			if _, err := a.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "deploy"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.sleep(3 * time.Second)
+		g := newFake(taskmodel.GenCore)
+		g.kind = "stdio"
+		slow := &slowLease{Journal: openJournal(t, dir, "mcptasks wait")}
+		slow.delay.Store(int64(4500 * time.Millisecond))
+		b := run(t, func(o *Options) { o.Journal = slow }, []string{"ci"}, g)
+		b.sleep(200 * time.Millisecond)
+		f.put("t1", taskmodel.InputRequired)
+		f.push("t1")
+		f.last().h.Asked(question("tag:7", "t1"))
+		f.drop("t2")
+		_, _ = a.m.Poll(t.Context(), key("ci", "t2"))
+		a.sleep(15 * time.Second)
+		if b.server("ci").HeldBy == "" {
+			t.Fatal("not held")
+		}
+		if x := b.task("ci", "t1"); x.Status != taskmodel.InputRequired || len(x.Inputs) != 1 {
+			t.Errorf("t1: %s, asks %v", x.Status, x.Inputs)
+		}
+		if q := b.question("tag:7"); !q.State.Open() {
+			t.Errorf("the question is %q", q.State)
+		}
+		if x := b.task("ci", "t2"); x.Standing != taskmodel.Gone {
+			t.Errorf("t2: %s %s", x.Status, x.Standing)
+		}
+	})
+}
+
+// A journal that gives no answer for a while is no leave to take a program that
+// another process runs, and its tasks for lost.
+func TestASlowJournalDoesNotGiveTheServerAway(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.kind = "stdio"
+		a := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		if _, err := a.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+			t.Fatal(err)
+		}
+		a.sleep(3 * time.Second)
+		g := newFake(taskmodel.GenCore)
+		g.kind = "stdio"
+		slow := &slowLease{Journal: openJournal(t, dir, "mcptasks wait")}
+		slow.fails.Store(2)
+		b := run(t, func(o *Options) { o.Journal = slow }, []string{"ci"}, g)
+		b.sleep(20 * time.Second)
+		if s := b.server("ci"); s.HeldBy == "" || g.dialCount() != 0 {
+			t.Errorf("held by %q, started %d times", s.HeldBy, g.dialCount())
+		}
+		for _, r := range []*rig{a, b} {
+			if x := r.task("ci", "t1"); x.Standing != taskmodel.Live {
+				t.Errorf("%s %s %q", x.Status, x.Standing, x.Note)
+			}
+		}
+	})
+}
