@@ -58,14 +58,16 @@ func HTTP(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	transport := &http.Transport{DialContext: dial, ForceAttemptHTTP2: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
 		MaxIdleConns: 100, MaxIdleConnsPerHost: 100, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 15 * time.Second}
-	defer transport.CloseIdleConnections()
-	p := &proxy{t: newTap(o), base: base, here: "http://" + l.Addr().String(), trip: transport, convs: newConvs()}
-	if o.Client != nil && o.Client.Transport != nil {
-		p.trip = o.Client.Transport
-	}
+	return serve(ctx, o, base, l, transport)
+}
+
+// serve is HTTP on a listener, with a way to the server.
+func serve(ctx context.Context, o Options, base *url.URL, l net.Listener, trip *http.Transport) error {
+	defer l.Close()
+	defer trip.CloseIdleConnections()
+	p := &proxy{t: newTap(o), base: base, here: "http://" + l.Addr().String(), trip: trip, convs: newConvs()}
 	p.client = &http.Client{Transport: p.trip, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	p.t.link = p
 	p.t.begin()
@@ -76,7 +78,7 @@ func HTTP(ctx context.Context, o Options) error {
 	if _, err := fmt.Fprintf(o.Out, "%s%s\n", p.here, base.EscapedPath()); err != nil {
 		o.Log.Warn("printing the address", "err", err)
 	}
-	err = nil
+	var err error
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
@@ -135,6 +137,9 @@ func (p *proxy) handler() http.Handler {
 			if r.Context().Err() == nil {
 				p.t.q.do(func() { p.t.rec.unreachable(err) })
 			}
+			if brokeOff(err) {
+				panic(http.ErrAbortHandler) // and so do we
+			}
 			http.Error(w, "mcptasks tap: the server cannot be reached: "+err.Error(), http.StatusBadGateway)
 		},
 	}
@@ -150,6 +155,12 @@ func (p *proxy) handler() http.Handler {
 		}
 		rp.ServeHTTP(w, r)
 	})
+}
+
+// brokeOff reports whether a server ended the connection in place of an answer.
+func brokeOff(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op) && (op.Op == "read" || op.Op == "write")
 }
 
 // loopback reports whether a request names this machine.

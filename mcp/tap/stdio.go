@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"sync"
 	"time"
 
 	"mcptasks/mcp/transport"
@@ -76,48 +75,66 @@ func Stdio(ctx context.Context, o Options) (Exit, error) {
 	defer group.Close()
 
 	t := newTap(o)
-	up := &joint{w: ours[0]}
-	t.link, t.down = &line{up: up}, &joint{w: o.Out}
-	down := &downstream{w: t.down, q: t.q, some: t.expecting, look: t.look}
-	t.begin()
-
-	var pumps sync.WaitGroup
-	inEnded, outEnded := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(inEnded)
-		t.pumpUp(o.In, up)
-	}()
-	pumps.Go(func() {
-		defer close(outEnded)
-		t.pumpDown(ours[1], down)
-	})
+	c := t.couple(ours[0], ours[1])
 	exited := make(chan struct{})
 	go func() {
 		_ = cmd.Wait()
 		close(exited)
 	}()
-	t.attend(ctx, cmd.Process, group, signals, was, inEnded, exited)
+	t.attend(ctx, cmd.Process, group, signals, was, c.inEnded, exited)
 
 	// The server is dead. What it started and left goes too; what they wrote is
 	// passed first, as far as somebody reads it.
 	group.Sweep(sweepGrace)
 	select {
-	case <-outEnded:
+	case <-c.outEnded:
 	case <-time.After(drainGrace):
 		_ = ours[1].SetReadDeadline(time.Now())
 	}
-	pumps.Wait()
-	up.close()
-	_ = ours[1].Close()
-	if c, ok := o.Out.(io.Closer); ok && o.CloseOut {
-		_ = c.Close() // the agent need not wait for the journal
-	}
-	if d, ok := o.In.(interface{ SetReadDeadline(time.Time) error }); ok {
-		_ = d.SetReadDeadline(time.Now())
-	}
+	c.finish()
 	exit := exitOf(cmd.ProcessState)
 	t.end("the server " + exit.Words)
 	return exit, nil
+}
+
+// A coupling is the agent joined with its server.
+type coupling struct {
+	t                 *tap
+	up                *joint
+	serverOut         io.ReadCloser
+	inEnded, outEnded chan struct{} // closed when the agent has sent its last, and the server
+}
+
+// couple joins the agent with the server's stdin and stdout and begins to pass
+// what comes, and to read along.
+func (t *tap) couple(serverIn io.WriteCloser, serverOut io.ReadCloser) *coupling {
+	c := &coupling{t: t, up: &joint{w: serverIn}, serverOut: serverOut, inEnded: make(chan struct{}), outEnded: make(chan struct{})}
+	t.link, t.down = &line{up: c.up}, &joint{w: t.o.Out}
+	down := &downstream{w: t.down, q: t.q, some: t.expecting, look: t.look}
+	t.begin()
+	go func() {
+		defer close(c.inEnded)
+		t.pumpUp(t.o.In, c.up)
+	}()
+	go func() {
+		defer close(c.outEnded)
+		t.pumpDown(serverOut, down)
+	}()
+	return c
+}
+
+// finish waits until all that the server has written is passed, and closes
+// both sides.
+func (c *coupling) finish() {
+	<-c.outEnded
+	c.up.close()
+	_ = c.serverOut.Close()
+	if w, ok := c.t.o.Out.(io.Closer); ok && c.t.o.CloseOut {
+		_ = w.Close() // the agent need not wait for the journal
+	}
+	if r, ok := c.t.o.In.(interface{ SetReadDeadline(time.Time) error }); ok {
+		_ = r.SetReadDeadline(time.Now())
+	}
 }
 
 // attend hands signals on until the server is dead, and sees to it that a
@@ -196,7 +213,7 @@ func (t *tap) pumpUp(in io.Reader, up *joint) {
 
 // pumpDown moves the server's bytes to the agent until they end, or the agent
 // reads no more: then the server's pipe breaks as it would without us.
-func (t *tap) pumpDown(out *os.File, down *downstream) {
+func (t *tap) pumpDown(out io.ReadCloser, down *downstream) {
 	buf := make([]byte, passBuffer)
 	for {
 		n, err := out.Read(buf)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -37,7 +36,6 @@ type Options struct {
 	URL    string
 	Listen string
 	Public bool // Listen need not be loopback
-	Client *http.Client
 
 	Name    string // the server's, in the list
 	Target  string // canonical, secrets masked: what the journal goes by
