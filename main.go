@@ -30,11 +30,15 @@ import (
 	"mcptasks/taskmodel/board"
 	"mcptasks/ui"
 	"mcptasks/ui/cli"
+	"mcptasks/ui/cli/guard"
 	"mcptasks/ui/list"
 	"mcptasks/ui/notify"
 )
 
 func main() {
+	if guard.Is(os.Args) {
+		os.Exit(guard.Main())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
 	env := cli.Env{
@@ -64,8 +68,9 @@ func deps(env cli.Env) cli.Deps {
 // wiring is what one invocation has read: it is filled by open and used by
 // screens.
 type wiring struct {
-	env cli.Env
-	cfg config.Config
+	env   cli.Env
+	cfg   config.Config
+	guard *guard.Guard // of the terminal; nil without screens
 }
 
 // load reads the configuration that the flags ask for.
@@ -119,7 +124,8 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	o.Notes = notes
 	cwd, _ := os.Getwd()
 	f := w.cfg.File
-	specs := setup.Specs(servers, setup.Options{Log: log, MaxMessage: int64(f.Limits.Message), Cwd: cwd, Auth: setup.Authorizers(stateDir(g.State), log)})
+	specs := setup.Specs(servers, setup.Options{Log: log, MaxMessage: int64(f.Limits.Message), Cwd: cwd, Auth: setup.Authorizers(stateDir(g.State), log),
+		Group: func(pid int, gone bool) { w.guard.Group(pid, gone) }})
 	for i, s := range specs {
 		specs[i].Autostart = s.Autostart || slices.Contains(g.Only, s.Name) // named, so it is meant
 	}
@@ -202,6 +208,9 @@ func (w *wiring) screens(ctx context.Context, g cli.Global, o *cli.Opened) error
 	}
 	for _, n := range o.Notes {
 		fmt.Fprintln(w.env.Stderr, "mcptasks: "+n)
+	}
+	if w.guard, err = guard.Start(os.Stdout); err == nil {
+		defer w.guard.Release()
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)

@@ -57,6 +57,7 @@ type model struct {
 	linked  string        // the resource that was asked for; it opens when it comes
 	quitAt  time.Time     // ctrl+c was pressed then
 	quit    bool
+	job     *job // nil: there is no terminal to give to a shell
 
 	canvas *graphics.Canvas
 	paint  bool // pictures of the frame are to be written behind the renderer's back
@@ -276,6 +277,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 				d.History(msg.past)
 			}
 		}
+	case suspendMsg:
+		return m.suspend()
 	case startedMsg:
 		return m.started(msg)
 	case outcomeMsg:
@@ -363,6 +366,14 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 	return m.do(top.Update(&m.env, msg))
 }
 
+// suspend gives the terminal to the shell until the program is continued.
+func (m *model) suspend() tea.Cmd {
+	if m.job == nil {
+		return nil
+	}
+	return m.job.suspend()
+}
+
 // global takes the keys that mean the same on every screen.
 func (m *model) global(k tea.KeyPressMsg, top kit.Screen) (tea.Cmd, bool) {
 	is := func(b keymap.Binding) bool { return b.In&top.Context() != 0 && key.Matches(k, b.Binding) }
@@ -378,7 +389,7 @@ func (m *model) global(k tea.KeyPressMsg, top kit.Screen) (tea.Cmd, bool) {
 	case is(keys.Quit):
 		return m.askQuit(), true
 	case is(keys.Suspend):
-		return tea.Suspend, true
+		return m.suspend(), true
 	case is(keys.Tasks):
 		return m.do(act.Goto{Screen: "tasks"}), true
 	case is(keys.Inbox):

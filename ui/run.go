@@ -38,6 +38,10 @@ func Run(ctx context.Context, mon Monitor, o Options) error {
 	if o.Started != nil {
 		o.Started(p.Send)
 	}
+	if o.Input == nil {
+		m.job = newJob(p.Send)
+		defer m.job.close()
+	}
 	forwarded := make(chan error, 1)
 	go func() {
 		// A panic here must not leave the terminal as the screens had it.
@@ -68,6 +72,8 @@ type (
 	boardMsg struct{ v *board.Version }
 	// eventsMsg brings what happened that a person may be told of.
 	eventsMsg []taskmodel.Event
+	// suspendMsg says that a signal asks the program to stop for now.
+	suspendMsg struct{}
 )
 
 // forward is the one goroutine between the monitor and the program. Send waits

@@ -24,6 +24,8 @@ type Options struct {
 	Cwd        string
 	// Auth makes the sign-in of an HTTP server; nil: none.
 	Auth func(config.Server) (transport.Authorizer, error)
+	// Group is told of the process groups of stdio servers; nil: nobody is.
+	Group func(pid int, gone bool)
 }
 
 // Specs makes the monitor's specification of each server, in order.
@@ -51,7 +53,7 @@ func Spec(s config.Server, o Options) monitor.ServerSpec {
 		spec.Warning = "the server's certificate is not checked (insecure = true)"
 	}
 	if s.Stdio() {
-		spec.Dialer = &transport.Stdio{Command: e.Command, Args: e.Args, Env: environ(e.Env), Dir: e.Cwd, Log: o.Log, MaxMessage: o.MaxMessage}
+		spec.Dialer = &transport.Stdio{Command: e.Command, Args: e.Args, Env: environ(e.Env), Dir: e.Cwd, Log: o.Log, MaxMessage: o.MaxMessage, Group: o.Group}
 		return spec
 	}
 	h := &transport.HTTP{URL: e.URL, Header: header(e.Headers), Log: o.Log, MaxMessage: o.MaxMessage, TLS: tlsOf(e)}

@@ -38,6 +38,9 @@ type Stdio struct {
 	Log        *slog.Logger
 	MaxMessage int64             // bytes in one line; 0 is 64 MiB
 	Stderr     func(line string) // called with each line of stderr; must not block
+	// Group is told of the process group that is started, by the id of its
+	// first process, and when nothing of it is left. It must not block.
+	Group func(pid int, gone bool)
 }
 
 // An ExitError says how the program of a stdio connection ended.
@@ -138,6 +141,10 @@ func (s *Stdio) Dial(ctx context.Context, era string) (jsonrpc.Conn, error) {
 	if c.group, err = newProcGroup(cmd.Process); err != nil {
 		c.log.Warn("the program's own children may outlive it", "command", s.Command, "err", err)
 	}
+	c.told = s.Group
+	if c.told != nil {
+		c.told(c.PID(), false)
+	}
 	go func() {
 		defer close(c.stderrDone)
 		c.tail.drain(c.stderr, s.Stderr)
@@ -190,6 +197,7 @@ type stdioConn struct {
 	max     int64
 	cmd     *exec.Cmd
 	group   procGroup
+	told    func(pid int, gone bool) // nil: nobody is
 	stdin   *os.File
 	stdout  *os.File
 	stderr  *os.File
@@ -309,6 +317,9 @@ func (c *stdioConn) wait() {
 	c.stdout.Close()
 	c.stderr.Close()
 	c.group.close()
+	if c.told != nil {
+		c.told(c.PID(), true)
+	}
 	c.mu.Lock()
 	st := c.cmd.ProcessState
 	c.err = &ExitError{Command: c.command, Code: st.ExitCode(), Signal: signalName(st), Stderr: c.tail.last(20)}

@@ -1,0 +1,287 @@
+//go:build linux
+
+package guard
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/vt"
+	"golang.org/x/sys/unix"
+)
+
+// A screen is a pseudo terminal with a program on it.
+type screen struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	master *os.File
+	slave  *os.File // held open, to see how it is set
+	before unix.Termios
+	ended  chan struct{}
+	kin    map[int]bool // processes that it has started, at any depth, as far as seen
+
+	mu  sync.Mutex
+	em  *vt.Emulator
+	out []byte
+}
+
+const (
+	columns = 120
+	rows    = 40
+)
+
+// openPTY makes a pseudo terminal.
+func openPTY(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("there are no pseudo terminals here:", err)
+	}
+	// Not by Fd: a file that others wait on can then not be closed.
+	c, err := master.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	var failed error
+	err = c.Control(func(fd uintptr) {
+		if failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); failed == nil {
+			if n, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); failed == nil {
+				failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
+			}
+		}
+	})
+	if err != nil || failed != nil {
+		t.Fatal(err, failed)
+	}
+	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+// environ is that of a person without a past.
+func environ(home string) []string {
+	return []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/config", "XDG_STATE_HOME=" + home + "/state", "PATH=" + os.Getenv("PATH"),
+		"TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8"}
+}
+
+// show starts a command on a new pseudo terminal, as the leader of its session.
+func show(t *testing.T, env []string, args ...string) *screen {
+	t.Helper()
+	master, slave := openPTY(t)
+	s := &screen{t: t, master: master, slave: slave, ended: make(chan struct{}), kin: map[int]bool{}, em: vt.NewEmulator(columns, rows)}
+	s.before = s.termios()
+	s.cmd = exec.Command(args[0], args[1:]...)
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
+	s.cmd.Env = env
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, s.em) }() // its answers are not wanted
+	go func() {
+		b := make([]byte, 32<<10)
+		for {
+			n, err := master.Read(b)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.out = append(s.out, b[:n]...)
+			_, _ = s.em.Write(b[:n])
+			s.mu.Unlock()
+		}
+	}()
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.ended)
+	}()
+	t.Cleanup(func() {
+		s.relatives()
+		_ = s.cmd.Process.Kill()
+		for pid := range s.kin {
+			if alive(pid) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		<-s.ended
+		_ = slave.Close()
+		_ = master.Close()
+	})
+	return s
+}
+
+func (s *screen) termios() unix.Termios {
+	s.t.Helper()
+	t, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return *t
+}
+
+// text is what is on the screen.
+func (s *screen) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for y := range rows {
+		for x := 0; x < columns; {
+			c := s.em.CellAt(x, y)
+			if c == nil || c.Width == 0 {
+				b.WriteByte(' ')
+				x++
+				continue
+			}
+			b.WriteString(c.Content)
+			x += c.Width
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// bytes is all that was written to the terminal.
+func (s *screen) bytes() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.out)
+}
+
+func (s *screen) press(keys string) {
+	s.t.Helper()
+	if _, err := s.master.WriteString(keys); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// until waits for something to hold.
+func (s *screen) until(what string, ok func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("not in %s: %s\n%s\nthe last bytes: %q", patience, what, s.text(), tail(s.bytes()))
+		}
+	}
+}
+
+func tail(b []byte) []byte { return b[max(0, len(b)-600):] }
+
+func (s *screen) see(text string) {
+	s.t.Helper()
+	s.until("on the screen: "+text, func() bool { return strings.Contains(s.text(), text) })
+}
+
+// end waits for the program's end and gives its exit code, -1 for a signal.
+func (s *screen) end() int {
+	s.t.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		s.t.Fatalf("it has not ended after %s\n%s", patience, s.text())
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// relatives notes the processes under the program, and gives their number.
+func (s *screen) relatives() int {
+	parents := map[int]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range stats {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		id, _ := strconv.Atoi(strings.Split(f, "/")[2])
+		if i := bytes.LastIndexByte(b, ')'); i >= 0 {
+			if rest := strings.Fields(string(b[i+1:])); len(rest) > 1 && rest[0] != "Z" {
+				parents[id], _ = strconv.Atoi(rest[1])
+			}
+		}
+	}
+	for todo := []int{s.cmd.Process.Pid}; len(todo) > 0; todo = todo[1:] {
+		for id, parent := range parents {
+			if parent == todo[0] && !s.kin[id] {
+				s.kin[id] = true
+				todo = append(todo, id)
+			}
+		}
+	}
+	return len(s.kin)
+}
+
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(b, []byte(") Z "))
+}
+
+// command is the command line of a process.
+func command(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.ReplaceAll(strings.Trim(string(b), "\x00"), "\x00", " ")
+}
+
+// alone waits until none of the processes is left that were seen.
+func (s *screen) alone() {
+	s.t.Helper()
+	s.until("no process left", func() bool {
+		for pid := range s.kin {
+			if alive(pid) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+var modes = regexp.MustCompile(`\x1b\[\?([\d;]+)([hl])|\x1b\[([<>])(\d*)u|\x1b\[>4(?:;(\d+))?m`)
+
+// on are the modes that are left on by what was written to the terminal:
+// "1049", "2004", "keys" and so on; the cursor is "25" where it is hidden.
+func on(out []byte) []string {
+	set := map[string]bool{}
+	keys := 0
+	for _, m := range modes.FindAllSubmatch(out, -1) {
+		switch {
+		case len(m[1]) > 0:
+			for n := range strings.SplitSeq(string(m[1]), ";") {
+				set[n] = (m[2][0] == 'h') != (n == "25")
+			}
+		case len(m[3]) > 0 && m[3][0] == '>':
+			keys++
+		case len(m[3]) > 0:
+			keys = max(0, keys-1)
+		default:
+			set["other keys"] = len(m[5]) > 0 && m[5][0] != '0'
+		}
+	}
+	set["keys"] = keys > 0
+	var out2 []string
+	for k, v := range set {
+		if v {
+			out2 = append(out2, k)
+		}
+	}
+	slices.Sort(out2)
+	return out2
+}
+
+// given asserts that the terminal is as it was before.
+func (s *screen) given() {
+	s.t.Helper()
+	s.until("the terminal is given back", func() bool { return len(on(s.bytes())) == 0 && s.termios() == s.before })
+}
