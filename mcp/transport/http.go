@@ -129,6 +129,7 @@ type httpConn struct {
 	push     string
 	pushWhy  string
 	stopPush context.CancelFunc
+	listens  chan struct{} // closed when the first try at the push stream has ended, one way or the other; nil: none
 	err      error
 }
 
@@ -161,6 +162,10 @@ func (c *httpConn) setPush(state, why string) {
 	c.mu.Lock()
 	changed := c.push != state || c.pushWhy != why
 	c.push, c.pushWhy = state, why
+	if c.listens != nil {
+		close(c.listens)
+		c.listens = nil
+	}
 	c.mu.Unlock()
 	if changed {
 		c.log.Debug("push stream", "state", state, "why", why)

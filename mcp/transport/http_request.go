@@ -255,8 +255,11 @@ func (c *httpConn) request(ctx context.Context, m jsonrpc.Outgoing) {
 		c.newSession("")
 	}
 	kind := "post"
-	if m.Method == "subscriptions/listen" {
+	switch m.Method {
+	case "subscriptions/listen":
 		kind = "listen"
+	case "tools/call", "tasks/result":
+		c.ears(rctx)
 	}
 	s := &stream{c: c, name: kind + " " + m.ID.Text(), id: m.ID, detach: detach}
 	if err := s.run(rctx, m); err != nil && ctx.Err() == nil && c.ctx.Err() == nil {

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	maxResumes   = 5                // attempts in a row that failed
-	maxEmpty     = 10               // resumed streams in a row that brought nothing, without retry
-	afterAnswer  = 2 * time.Second  // for the server to end a stream after its answer
-	mostBackoff  = 30 * time.Second // between attempts at a POST's stream
-	mostPushWait = time.Minute      // between attempts at the push stream
-	shortLived   = 5 * time.Second  // a push stream that ends sooner ended at once
-	maxShort     = 6                // such streams in a row, then there is no push
+	maxResumes    = 5                // attempts in a row that failed
+	maxEmpty      = 10               // resumed streams in a row that brought nothing, without retry
+	afterAnswer   = 2 * time.Second  // for the server to end a stream after its answer
+	mostBackoff   = 30 * time.Second // between attempts at a POST's stream
+	mostPushWait  = time.Minute      // between attempts at the push stream
+	firstPushWait = 2 * time.Second  // for the push stream, before the first call
+	shortLived    = 5 * time.Second  // a push stream that ends sooner ended at once
+	maxShort      = 6                // such streams in a row, then there is no push
 )
 
 // errNoStream is a 2xx that is no event stream.
@@ -207,12 +208,41 @@ func (c *httpConn) startPush() {
 		c.stopPush()
 	}
 	c.stopPush = cancel
+	if c.listens == nil {
+		c.listens = make(chan struct{})
+	}
 	c.mu.Unlock()
 	go func() {
 		defer c.wg.Done()
 		defer cancel()
 		c.pushLoop(ctx)
 	}()
+}
+
+// ears waits until the push stream is open or known not to be, two seconds at
+// most. A server may put a call's question on that stream (2025-11-25
+// basic/transports, Listening for Messages from the Server), and some drop it
+// for good while nobody listens.
+func (c *httpConn) ears(ctx context.Context) {
+	c.mu.Lock()
+	listens := c.listens
+	c.mu.Unlock()
+	if listens == nil {
+		return
+	}
+	timer := time.NewTimer(firstPushWait)
+	defer timer.Stop()
+	select {
+	case <-listens:
+	case <-timer.C:
+		c.mu.Lock()
+		if c.listens == listens { // no call after this waits again
+			close(listens)
+			c.listens = nil
+		}
+		c.mu.Unlock()
+	case <-ctx.Done():
+	}
 }
 
 func (c *httpConn) pushLoop(ctx context.Context) {
