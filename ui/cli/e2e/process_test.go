@@ -1,4 +1,4 @@
-//go:build linux && e2e
+//go:build linux
 
 package e2e
 
