@@ -281,6 +281,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		return m.suspend()
 	case startedMsg:
 		return m.started(msg)
+	case pagesMsg:
+		return m.pages(msg)
 	case outcomeMsg:
 		return m.outcome(msg)
 	case resourceMsg:
