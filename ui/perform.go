@@ -11,6 +11,7 @@ import (
 	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/ui/act"
+	"mcptasks/ui/ask"
 	"mcptasks/ui/detail"
 	"mcptasks/ui/dialog"
 	"mcptasks/ui/help"
@@ -78,6 +79,8 @@ func (m *model) do(a act.Action) tea.Cmd {
 		return m.declineAll(a.questions)
 	case act.Answer:
 		return m.answer(a.Answer)
+	case ask.Done:
+		m.closeQuestion(a.ID)
 	case act.Draft:
 		m.mon.SaveDraft(a.ID, a.Draft)
 	case act.Start:
