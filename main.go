@@ -120,7 +120,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 		i := slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == name })
 		return i >= 0 && servers[i].Stdio()
 	}, Sampling: setup.Sampling(servers)}
-	memory, notes := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
+	memory, notes, forgetful := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
 	o.Notes = notes
 	cwd, _ := os.Getwd()
 	f := w.cfg.File
@@ -136,8 +136,9 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), MaxDepth: f.Limits.Depth, PollMin: time.Duration(f.Poll.Min),
 		WireEntries: f.Limits.Log,
 	}
+	opts.Forgetful = forgetful
 	if memory != nil {
-		opts.Journal, o.Memory = memory.Store(), memory
+		opts.Journal, o.Memory, o.Trouble = memory.Store(), memory, memory.Trouble
 		opts.Taps = func(label string) bool { return g.Only == nil || slices.Contains(g.Only, label) }
 	}
 	m := monitor.New(opts)

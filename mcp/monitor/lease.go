@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"mcptasks/taskmodel"
@@ -252,6 +253,7 @@ func (s *server) leaseTick() {
 			if cerr == nil {
 				s.changes(ch)
 			}
+			s.remembers()
 			if session != "" && want && lerr == nil && s.lease.session == session && s.want {
 				s.leased(ok, h)
 			}
@@ -261,3 +263,37 @@ func (s *server) leaseTick() {
 		})
 	})
 }
+
+// A troubled journal is one that tells what keeps it from being written.
+type troubled interface{ Err() error }
+
+// remembers says on the server's row when nothing is written down any more, and
+// takes it back when that is over.
+func (s *server) remembers() {
+	words := ""
+	if s.m.o.Forgetful != "" {
+		words = forgets + s.m.o.Forgetful
+	} else if j, ok := s.m.o.Journal.(troubled); ok {
+		if err := j.Err(); err != nil {
+			why := journal.Why(err)
+			if why == "" {
+				why = "the journal cannot be written"
+			}
+			words = forgets + why
+		}
+	}
+	if words == s.trouble {
+		return
+	}
+	s.change(func(r *taskmodel.Server) {
+		if s.trouble != "" {
+			r.Warning = strings.TrimSuffix(strings.TrimSuffix(r.Warning, s.trouble), "; ")
+		}
+		if words != "" {
+			r.Warning = join(r.Warning, words)
+		}
+	})
+	s.trouble = words
+}
+
+const forgets = "nothing is remembered: "

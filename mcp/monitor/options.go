@@ -27,13 +27,16 @@ import (
 
 // Options make a monitor.
 type Options struct {
-	Servers  []ServerSpec
-	Journal  journal.Store // nil: no memory
-	Readonly bool
-	Log      *slog.Logger
-	Now      func() time.Time // nil: time.Now
-	Seed     uint64           // for jitter; 0: random
-	Version  string           // of mcptasks, sent as client version
+	Servers []ServerSpec
+	Journal journal.Store // nil: no memory
+	// Forgetful says in a few words why there is no memory, where there should be
+	// one; the servers' rows show it. "": none is wanted, or there is one.
+	Forgetful string
+	Readonly  bool
+	Log       *slog.Logger
+	Now       func() time.Time // nil: time.Now
+	Seed      uint64           // for jitter; 0: random
+	Version   string           // of mcptasks, sent as client version
 	// FetchResults fetches results of ended tasks by itself (the UI); headless
 	// commands that look at one task leave it off.
 	FetchResults bool

@@ -10,6 +10,7 @@ import (
 func (s *server) restore(next func()) {
 	m := s.m
 	if m.o.Journal == nil {
+		s.remembers()
 		next()
 		return
 	}

@@ -92,8 +92,9 @@ type server struct {
 	tools      []taskmodel.Tool
 	toolsKnown bool
 
-	lease lease
-	tap   *tapped // not nil: a server that is tapped, see tapped.go
+	lease   lease
+	trouble string  // what the row says of the journal
+	tap     *tapped // not nil: a server that is tapped, see tapped.go
 }
 
 func newServer(m *Monitor, spec ServerSpec) *server {

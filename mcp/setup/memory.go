@@ -26,10 +26,11 @@ type Memory struct {
 }
 
 // OpenMemory opens the journal in dir. What keeps it from opening is told in
-// notes, and the program runs without memory: the Memory is then nil.
-func OpenMemory(dir string, c config.Config, what string, log *slog.Logger) (*Memory, []string) {
+// notes, and in a few words in forgetful, and the program runs without memory:
+// the Memory is then nil.
+func OpenMemory(dir string, c config.Config, what string, log *slog.Logger) (m *Memory, notes []string, forgetful string) {
 	if dir == "" {
-		return nil, []string{"no folder to remember in was found (set XDG_STATE_HOME or --state): nothing will be remembered"}
+		return nil, []string{"no folder to remember in was found (set XDG_STATE_HOME or --state): nothing will be remembered"}, "there is no folder for it"
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -38,9 +39,12 @@ func OpenMemory(dir string, c config.Config, what string, log *slog.Logger) (*Me
 	f := c.File
 	j, err := journal.Open(dir, journal.Options{What: what, Log: log, ResultMax: int64(f.Limits.Result), ResultsTotal: int64(f.Limits.ResultsTotal)})
 	if err != nil {
-		return nil, []string{err.Error() + " Nothing will be remembered in this run."}
+		if forgetful = journal.Why(err); forgetful == "" {
+			forgetful = "its folder cannot be used"
+		}
+		return nil, []string{err.Error() + ". Nothing will be remembered in this run."}, forgetful
 	}
-	m := &Memory{Journal: j, dir: dir, log: log, targets: map[string]string{}, policy: journal.Policy{Age: 90 * 24 * time.Hour, Bytes: 500 << 20}}
+	m = &Memory{Journal: j, dir: dir, log: log, targets: map[string]string{}, policy: journal.Policy{Age: 90 * 24 * time.Hour, Bytes: 500 << 20}}
 	if d := f.History.Days; d > 0 {
 		m.policy.Age = time.Duration(d) * 24 * time.Hour
 	}
@@ -51,11 +55,19 @@ func OpenMemory(dir string, c config.Config, what string, log *slog.Logger) (*Me
 		m.targets[s.Name] = s.Target()
 		m.secrets = append(m.secrets, s.Secrets()...)
 	}
-	var notes []string
 	if aside := journal.Damaged(dir); len(aside) > before {
 		notes = append(notes, fmt.Sprintf("the journal was damaged: it is set aside as %s, and a new one was made", aside[len(aside)-1]))
 	}
-	return m, notes
+	return m, notes, ""
+}
+
+// Trouble is what keeps the journal from being written at present, in a
+// sentence; "" while all is well.
+func (m *Memory) Trouble() string {
+	if err := m.Err(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // Store is what the monitor needs of it.

@@ -35,7 +35,7 @@ func configured(t *testing.T, env map[string]string, text string) config.Config 
 
 func remembering(t *testing.T, dir string, c config.Config) *Memory {
 	t.Helper()
-	m, notes := OpenMemory(dir, c, "test", slog.New(slog.DiscardHandler))
+	m, notes, _ := OpenMemory(dir, c, "test", slog.New(slog.DiscardHandler))
 	if m == nil {
 		t.Fatal(notes)
 	}

@@ -51,7 +51,7 @@ func Tap(ctx context.Context, o TapOptions) (int, error) {
 		Name: o.Name, Target: target, Log: o.Log,
 		Memory: func(context.Context) (tap.Memory, error) {
 			c := o.Config()
-			m, notes := OpenMemory(o.State, c, "mcptasks tap", o.Log)
+			m, notes, _ := OpenMemory(o.State, c, "mcptasks tap", o.Log)
 			if m == nil {
 				return tap.Memory{}, errors.New(strings.Join(notes, "; "))
 			}

@@ -65,26 +65,43 @@ func inWords(path string, err error) error {
 		return nil
 	}
 	const next = "mcptasks goes on and remembers nothing new until that is mended, or give it another folder with --state DIR"
-	why := ""
 	switch c := code(err); {
-	case c == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC):
-		why = "the disk is full"
-	case c == sqlite3.SQLITE_READONLY || errors.Is(err, syscall.EROFS):
-		why = "it is read-only"
-	case c == sqlite3.SQLITE_PERM || errors.Is(err, fs.ErrPermission):
-		why = "it may not be written by this user"
-	case c == sqlite3.SQLITE_CORRUPT || c == sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("the journal %s is damaged; it will be set aside at the next start: %w", path, err)
-	case c == sqlite3.SQLITE_BUSY:
-		why = "another process keeps it locked"
-	case c == sqlite3.SQLITE_IOERR:
-		why = "the disk reports an error"
-	case c == sqlite3.SQLITE_CANTOPEN:
-		why = "it cannot be opened"
 	case errors.Is(err, ErrNewer), errors.Is(err, errForeign), errors.Is(err, ErrClosed), errors.Is(err, ErrSlow):
 		return err
-	default:
+	case c == sqlite3.SQLITE_CORRUPT || c == sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("the journal %s is damaged; it will be set aside at the next start: %w", path, err)
+	}
+	why := Why(err)
+	if why == "" {
 		return fmt.Errorf("the journal %s cannot be written: %w; %s", path, err, next)
 	}
 	return fmt.Errorf("the journal %s cannot be written: %s (%w); %s", path, why, err, next)
+}
+
+// Why says in a few words what keeps the journal from being written, for where
+// there is no room for a sentence; "" when it is something else.
+func Why(err error) string {
+	var e *sqlite.Error
+	switch c := code(err); {
+	case c == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC),
+		errors.As(err, &e) && e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE: // no room for the file that processes share
+		return "the disk is full"
+	case c == sqlite3.SQLITE_READONLY || errors.Is(err, syscall.EROFS):
+		return "it is read-only"
+	case c == sqlite3.SQLITE_PERM || errors.Is(err, fs.ErrPermission):
+		return "it may not be written by this user"
+	case c == sqlite3.SQLITE_CORRUPT || c == sqlite3.SQLITE_NOTADB:
+		return "its file is damaged"
+	case c == sqlite3.SQLITE_BUSY:
+		return "another process keeps it locked"
+	case c == sqlite3.SQLITE_IOERR:
+		return "the disk reports an error"
+	case c == sqlite3.SQLITE_CANTOPEN:
+		return "it cannot be opened"
+	case errors.Is(err, ErrNewer):
+		return "it belongs to a newer mcptasks"
+	case errors.Is(err, errForeign):
+		return "its file belongs to another program"
+	}
+	return ""
 }

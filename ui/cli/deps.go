@@ -81,6 +81,7 @@ type Opened struct {
 	Run     func(ctx context.Context) error // the monitor's life
 	Names   []string                        // servers, in order
 	Memory  Memory                          // nil: no memory
+	Trouble func() string                   // what keeps Memory from being written at present, "" for nothing; nil: nobody knows
 	Notes   []string                        // what to say on stderr: no memory, a damaged file set aside, …
 	StdioOf func(server string) bool        // its tasks end with the process
 	Log     *slog.Logger                    // the program's own; nil: none

@@ -44,7 +44,7 @@ func (w *world) close() {
 }
 
 func (w *world) open(_ context.Context, g cli.Global) (*cli.Opened, error) {
-	mem, notes := setup.OpenMemory(w.state, config.Config{}, g.Purpose, nil)
+	mem, notes, _ := setup.OpenMemory(w.state, config.Config{}, g.Purpose, nil)
 	opts := monitor.Options{Readonly: g.Readonly, Seed: 7, NoAsk: !g.Fetch, FetchResults: g.Fetch, Version: "test"}
 	if mem != nil {
 		opts.Journal = mem.Store()

@@ -53,6 +53,11 @@ func (r *run) withMonitor(ctx context.Context, only []string, fn func(ctx contex
 	err = fn(ctx, s)
 	end()
 	wg.Wait()
+	if o.Trouble != nil {
+		if words := o.Trouble(); words != "" {
+			fmt.Fprintln(r.env.Stderr, "mcptasks: "+words+". Not all of this is remembered.")
+		}
+	}
 	return err
 }
 

@@ -1,0 +1,5 @@
+//go:build !race
+
+package survive
+
+const raceDetector = false
