@@ -50,6 +50,7 @@ type listener struct {
 	current *stream
 	next    *stream
 	told    []string // what Handler.Pushing was last told; nil is none
+	denied  bool     // refused, and Handler.Pushing was not told yet
 	telling sync.Mutex
 }
 
@@ -188,6 +189,7 @@ func (l *listener) step(now time.Time, backoff *time.Duration, notBefore *time.T
 		if why := permanent(st.err); why != "" {
 			l.why = why
 			l.s.setInfo(func(i *Info) { i.Can.Push, i.Can.PushWhy = false, why })
+			l.denied = true
 			l.s.log.Info("no pushes", "server", l.s.server(), "why", why)
 			continue
 		}
@@ -391,8 +393,8 @@ func (l *listener) tell() {
 		slices.Sort(ids)
 		ids = slices.Compact(ids)
 	}
-	same := (ids == nil) == (l.told == nil) && slices.Equal(ids, l.told)
-	l.told = ids
+	same := (ids == nil) == (l.told == nil) && slices.Equal(ids, l.told) && !l.denied
+	l.told, l.denied = ids, false
 	l.mu.Unlock()
 	if !same {
 		l.s.handler().Pushing(slices.Clone(ids))

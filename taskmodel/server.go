@@ -55,6 +55,7 @@ type Server struct {
 	RTTs            []time.Duration // the last ones, oldest first
 	PollsPerMinute  int
 	PushesPerMinute int
+	Pushing         bool      // pushes come on this connection: one was heard, or a subscription was acknowledged
 	PacedUntil      time.Time // Retry-After in force
 	ListIncomplete  string    // why the listing lacks tasks, "" when it is whole
 	Listing         bool      // pages are still being fetched

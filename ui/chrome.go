@@ -290,7 +290,7 @@ func (m *model) serverWords(s taskmodel.Server, words int) []kit.Span {
 		out = append(out, kit.Span{Style: th.Dim, Text: "  held by " + safe.Line(s.HeldBy)})
 	}
 	if words == 3 {
-		if s.Can.Push {
+		if s.Pushing {
 			out = append(out, kit.Span{Style: th.Dim, Text: "  push"})
 		}
 		if s.RTT > 0 {

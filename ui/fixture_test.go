@@ -58,7 +58,7 @@ func fleet() *screentest.Monitor {
 		push := all
 		push.Push, push.List, push.ListWhy = true, false, "this generation has none"
 		b.PutServer(taskmodel.Server{Name: "deploy", Target: "https://deploy.example/mcp", Transport: "http", State: taskmodel.ServerReady, StateSince: ago(time.Hour),
-			Generation: taskmodel.GenExtension, ProtocolVersion: "2026-07-28", RTT: 18 * time.Millisecond, Can: push, PushesPerMinute: 6, Tools: tools("deploy")})
+			Generation: taskmodel.GenExtension, ProtocolVersion: "2026-07-28", RTT: 18 * time.Millisecond, Can: push, Pushing: true, PushesPerMinute: 6, Tools: tools("deploy")})
 		b.PutServer(taskmodel.Server{Name: "lab", Target: "lab-server --stdio", Transport: "stdio", State: taskmodel.ServerRetrying, StateSince: ago(20 * time.Second),
 			Generation: taskmodel.GenDraft, Error: "connection refused at 127.0.0.1:8080", RetryAt: day.Add(4 * time.Second), Attempts: 4,
 			Stderr: []string{"lab: warming up", "lab: \x1b[31mpanic\x1b[0m: no bench"}})

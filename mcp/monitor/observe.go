@@ -16,6 +16,7 @@ func (s *server) heardPush(n *note) {
 	if n.obs.Source == taskmodel.FromPush {
 		s.pushes.add(s.m.now(), n.n)
 		s.counted()
+		s.pushesCome(true)
 	}
 	if s.watches[n.obs.ID] == nil && s.count >= s.m.o.MaxTasksPerServer {
 		if _, known := s.m.board.Task(s.key(n.obs.ID)); !known {
@@ -220,6 +221,7 @@ func (s *server) pushing(ids []string) {
 		}
 	}
 	if s.client != nil {
+		s.pushesCome(ids != nil)
 		s.learn()
 	}
 	if len(changed) == 0 {
@@ -242,6 +244,14 @@ func (s *server) pushing(ids []string) {
 	}
 	m.touch()
 	s.arm()
+}
+
+// pushesCome says on the server's row whether pushes come: with proof, which is
+// the acknowledgement of a subscription, or a notification that was heard.
+func (s *server) pushesCome(yes bool) {
+	if s.row.Pushing != yes && s.client != nil {
+		s.change(func(r *taskmodel.Server) { r.Pushing = yes })
+	}
 }
 
 // wantPushes sees to it that the set of tasks for which pushes are wanted is

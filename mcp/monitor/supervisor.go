@@ -154,7 +154,7 @@ func (s *server) dialled(conn int, c client, err error, o mcp.Options) {
 		r.Transport = info.Transport
 		r.Generation, r.ProtocolVersion = info.Generation, info.ProtocolVersion
 		r.ServerName, r.ServerVersion, r.Instructions = info.ServerName, info.ServerVersion, info.Instructions
-		r.Can, r.Capabilities = info.Can, info.Capabilities
+		r.Can, r.Capabilities, r.Pushing = info.Can, info.Capabilities, false
 		r.Attempts, r.PacedUntil, r.ListIncomplete = 0, time.Time{}, ""
 	})
 	s.state(taskmodel.ServerReady, "")
