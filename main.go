@@ -40,6 +40,9 @@ func main() {
 		os.Exit(guard.Main())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A reader of stdout that goes away would end this process at once and leave
+	// its children. Taken notice of, it is an error of the next write.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	in, out := int(os.Stdin.Fd()), int(os.Stdout.Fd())
 	env := cli.Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -120,8 +123,14 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 		i := slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == name })
 		return i >= 0 && servers[i].Stdio()
 	}, Sampling: setup.Sampling(servers)}
-	memory, notes, forgetful := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
-	o.Notes = notes
+	var notes []string
+	for _, s := range servers {
+		if words := setup.Warning(s); words != "" && s.Disabled == "" {
+			notes = append(notes, s.Name+": "+words)
+		}
+	}
+	memory, said, forgetful := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
+	o.Notes = append(notes, said...)
 	cwd, _ := os.Getwd()
 	f := w.cfg.File
 	specs := setup.Specs(servers, setup.Options{Log: log, MaxMessage: int64(f.Limits.Message), Cwd: cwd, Auth: setup.Authorizers(stateDir(g.State), log),

@@ -73,6 +73,7 @@ type ServerSpec struct {
 	Keep            func(tool string) bool // arguments and results in the journal; nil: all
 	Roots           []string
 	Warning         string
+	NoLogin         bool // its configuration signs in for it: there is nobody to ask
 	SamplingCommand []string
 	NoReceiver      bool
 }

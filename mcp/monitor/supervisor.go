@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
+	"strings"
 	"time"
 
 	"mcptasks/mcp"
@@ -214,7 +215,14 @@ func (s *server) authNeeded(err error) {
 	s.attempts++
 	at := m.now().Add(wait)
 	s.change(func(r *taskmodel.Server) { r.Attempts = s.attempts })
-	s.state(taskmodel.ServerAuth, err.Error()+"; sign in with `mcptasks login "+s.spec.Name+"`")
+	words := err.Error()
+	switch {
+	case s.spec.NoLogin:
+		words += "; correct what its entry signs in with"
+	case !strings.Contains(words, "mcptasks login"):
+		words += "; sign in with `mcptasks login " + s.spec.Name + "`"
+	}
+	s.state(taskmodel.ServerAuth, words)
 	s.change(func(r *taskmodel.Server) { r.RetryAt = at })
 	m.alarms.set(s.retry, at)
 	s.staleAll("the server wants a sign-in")

@@ -14,6 +14,7 @@ import (
 	"mcptasks/mcp/config"
 	"mcptasks/mcp/monitor"
 	"mcptasks/mcp/transport"
+	"mcptasks/mcp/transport/signin"
 	"mcptasks/taskmodel"
 )
 
@@ -49,9 +50,7 @@ func Spec(s config.Server, o Options) monitor.ServerSpec {
 		id := s.Inputs[0].ID
 		spec.Disabled = fmt.Sprintf("it asks for %s, which was not given: start it by its name (mcptasks %s), or set %s", id, s.Name, InputVariable(id))
 	}
-	if e.Insecure {
-		spec.Warning = "the server's certificate is not checked (insecure = true)"
-	}
+	spec.Warning = Warning(s)
 	if s.Stdio() {
 		spec.Dialer = &transport.Stdio{Command: e.Command, Args: e.Args, Env: environ(e.Env), Dir: e.Cwd, Log: o.Log, MaxMessage: o.MaxMessage, Group: o.Group}
 		return spec
@@ -63,9 +62,20 @@ func Spec(s config.Server, o Options) monitor.ServerSpec {
 			spec.Disabled = err.Error()
 		}
 		h.Auth = a
+		_, person := a.(*signin.OAuth)
+		spec.NoLogin = !person
 	}
 	spec.Dialer = h
 	return spec
+}
+
+// Warning says what is unsafe in a server's settings, each time they are used; ""
+// where nothing is.
+func Warning(s config.Server) string {
+	if s.Entry.Insecure && !s.Stdio() {
+		return "the server's certificate is not checked (insecure = true)"
+	}
+	return ""
 }
 
 // era forces the era where the configuration does: a file's own word, the

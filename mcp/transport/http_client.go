@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -138,6 +139,10 @@ func netError(err error, host string) error {
 		return fmt.Errorf("the certificate of %s is signed by an authority that is not trusted here; set ca_file: %w", host, err)
 	case errors.As(err, &name):
 		return fmt.Errorf("the certificate of %s is for another name: %w", host, err)
+	case errors.Is(err, fs.ErrNotExist):
+		// Not as an error that says so of a file: a server that starts later makes
+		// its socket, so it is worth another try.
+		return fmt.Errorf("%s cannot be reached, its socket is not there: %v", host, err)
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Errorf("there is no host %s: %w", host, err)
 	}

@@ -155,7 +155,7 @@ func (r *run) lsCmd() *cobra.Command {
 	}
 	c.Flags().StringSliceVar(&statuses, "status", nil, "only these statuses, a,b")
 	c.Flags().StringVar(&filter, "filter", "", "only tasks that match this filter")
-	_ = c.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{"working", "input_required", "completed", "failed", "cancelled", "submitted", "unknown"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("status", completeStatuses)
 	return c
 }
 

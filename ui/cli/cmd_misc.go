@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,13 @@ func (r *run) demoServerCmd() *cobra.Command {
 			default:
 				return usagef("--generation %s: it is draft, 2025-11-25 or 2026-07-28", o.Generation)
 			}
-			return r.deps.DemoServer(cmd.Context(), r.env, o)
+			ctx, cancel := r.bound(cmd.Context(), 0)
+			defer cancel()
+			err := r.deps.DemoServer(ctx, r.process, o)
+			if err == nil && cmd.Context().Err() == nil {
+				return context.Cause(ctx) // --timeout is over
+			}
+			return err
 		},
 	}
 	f := c.Flags()
@@ -254,7 +261,7 @@ func (r *run) tapCmd() *cobra.Command {
 				return usagef("it is: mcptasks tap -- COMMAND ARG…, or mcptasks tap --listen ADDR URL")
 			}
 			r.exact = true
-			code, err := r.deps.Tap(cmd.Context(), r.env, r.g, o)
+			code, err := r.deps.Tap(cmd.Context(), r.process, r.g, o)
 			r.code = code
 			if err != nil && code != 0 {
 				fmt.Fprintln(r.env.Stderr, "mcptasks tap: "+safe.Line(err.Error()))
@@ -273,6 +280,21 @@ func (r *run) tapCmd() *cobra.Command {
 	f.BoolVar(&uninstall, "uninstall", false, "print the entry as it was before")
 	f.BoolVar(&in.Write, "write", false, "with --install and --uninstall: write the file, keeping a copy")
 	return c
+}
+
+var statuses = []string{"working", "input_required", "completed", "failed", "cancelled", "submitted", "unknown"}
+
+// completeStatuses offers, behind the statuses that a list has already, those
+// that it has not.
+func completeStatuses(_ *cobra.Command, _ []string, to string) ([]string, cobra.ShellCompDirective) {
+	before := to[:strings.LastIndexByte(to, ',')+1]
+	var out []string
+	for _, s := range statuses {
+		if !slices.Contains(strings.Split(before, ","), s) {
+			out = append(out, before+s)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeServers offers the servers' names.
@@ -306,10 +328,12 @@ func (r *run) completeTasks(cmd *cobra.Command, a []string, to string) ([]string
 			if !strings.Contains(to, "/") {
 				server, id = "", ""
 			}
-			keys, _ := o.Memory.Find(cmd.Context(), server, strings.TrimPrefix(id, "@"), taskmodel.Requestor)
-			for _, k := range keys {
-				if strings.HasPrefix(k.String(), to) {
-					out = append(out, safe.Line(k.String()))
+			for _, role := range []taskmodel.Role{taskmodel.Requestor, taskmodel.Receiver} {
+				keys, _ := o.Memory.Find(cmd.Context(), server, strings.TrimPrefix(id, "@"), role)
+				for _, k := range keys {
+					if name := k.String(); strings.HasPrefix(name, to) && !slices.Contains(a, name) {
+						out = append(out, safe.Line(name))
+					}
 				}
 			}
 		}

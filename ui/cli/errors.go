@@ -24,6 +24,7 @@ const (
 	exitInput       = 6
 	exitTimeout     = 7
 	exitInterrupted = 130
+	exitPipe        = 141 // as a shell reports the end by SIGPIPE
 )
 
 // An Error is what a command ends with: a kind that fixes the exit code and a

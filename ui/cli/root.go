@@ -2,9 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +24,42 @@ type run struct {
 	// exact keeps the code that the command gave, also when we were asked to
 	// stop: tap ends as its server ended.
 	exact bool
+	read  bool // the flags and variables have been
+	// process is env as main gave it, for what serves on stdin and stdout itself.
+	process Env
+}
+
+// outputAsked finds what -o asks for in a command line that may not be valid.
+func outputAsked(args []string, getenv func(string) string) string {
+	asked := getenv("MCPTASKS_OUTPUT")
+	for i, a := range args {
+		if a == "--" {
+			break
+		}
+		for _, flag := range []string{"--output", "-o"} {
+			if rest, ok := strings.CutPrefix(a, flag); ok && rest != "" && (flag == "-o" || rest[0] == '=') {
+				asked = strings.TrimPrefix(rest, "=")
+			} else if a == flag && i+1 < len(args) {
+				asked = args[i+1]
+			}
+		}
+	}
+	return asked
+}
+
+// A sink notices that the reader of standard output has gone away (`| head`):
+// nobody is left to be told anything.
+type sink struct {
+	to   io.Writer
+	gone atomic.Bool
+}
+
+func (s *sink) Write(b []byte) (int, error) {
+	n, err := s.to.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		s.gone.Store(true)
+	}
+	return n, err
 }
 
 // Run carries out one command line and gives the exit code. ctx ends when the
@@ -34,13 +74,21 @@ func Run(ctx context.Context, env Env, deps Deps) int {
 	if env.ReadLine == nil {
 		env.ReadLine = NewLines(env.Stdin).Read
 	}
-	r := &run{env: env, deps: deps, from: map[string]string{}}
+	out := &sink{to: env.Stdout}
+	r := &run{env: env, deps: deps, from: map[string]string{}, process: env}
+	r.env.Stdout = out
 	root := r.root()
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
+	root.SetOut(out)
 	root.SetErr(env.Stderr)
-	if err := root.ExecuteContext(ctx); err != nil && err != errSaid {
+	switch err := root.ExecuteContext(ctx); {
+	case out.gone.Load():
+		return exitPipe
+	case err != nil && err != errSaid:
+		if !r.read { // the command line itself is at fault, perhaps before its -o
+			r.g.Output = outputAsked(env.Args, env.Getenv)
+		}
 		r.code = worse(r.code, r.report(err, ""))
 	}
 	if ctx.Err() != nil && !r.exact {
@@ -100,6 +148,7 @@ var variables = []struct{ flag, name string }{
 
 // flags fills in variables and defaults: flags win over MCPTASKS_* variables.
 func (r *run) flags(cmd *cobra.Command) error {
+	r.read = true
 	f := cmd.Flags()
 	// Either flag says which servers are meant, whatever the variables say.
 	named := f.Changed("config") || f.Changed("server")
