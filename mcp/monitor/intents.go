@@ -70,6 +70,18 @@ func (s *server) viaHolder(ctx context.Context, kind string, k taskmodel.Key, pa
 	if err != nil {
 		return nil, fmt.Errorf("%s: asking %s to %s: %w", s.spec.Name, holder, kind, err)
 	}
+	if j, ok := m.o.Journal.(interface {
+		TakeIntent(ctx context.Context, id int64) error
+	}); ok {
+		// What it brings is for this process alone, and not to be kept.
+		defer func() {
+			ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer stop()
+			if err := j.TakeIntent(ctx, id); err != nil {
+				m.log.Debug("an intent", "server", s.spec.Name, "err", err)
+			}
+		}()
+	}
 	caught := false
 	for {
 		done, errText, detail, err := m.o.Journal.IntentState(ctx, id)

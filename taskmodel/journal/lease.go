@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"mcptasks/taskmodel"
 )
@@ -168,12 +169,37 @@ func (j *Journal) ClaimIntents(ctx context.Context, target, session string) (lis
 func (j *Journal) FinishIntent(ctx context.Context, id int64, errText string, detail json.RawMessage) error {
 	err := j.act(ctx, func(t *tx) error {
 		t.tidy = true
-		_, err := t.exec(`UPDATE intents SET done = ?, error = ?, detail = ?, payload = '' WHERE id = ? AND claimed = ?`,
-			t.now, errText, string(detail), id, j.me)
-		return err
+		if _, err := t.exec(`UPDATE intents SET done = ?, error = ?, detail = ?, payload = '' WHERE id = ? AND claimed = ?`,
+			t.now, errText, string(detail), id, j.me); err != nil {
+			return err
+		}
+		return t.unread()
 	})
 	if err != nil {
 		return fmt.Errorf("saying what became of an act: %w", err)
+	}
+	return nil
+}
+
+// unreadLife is how long what an intent brought waits for the process that asked.
+const unreadLife = time.Minute
+
+// unread drops what intents brought to processes that did not come for it.
+func (t *tx) unread() error {
+	_, err := t.exec(`UPDATE intents SET detail = '' WHERE done <> 0 AND detail <> '' AND done < ?`, t.now-unreadLife.Microseconds())
+	return err
+}
+
+// TakeIntent drops what an intent brought, which may be a result that is not to
+// be kept, once the process that asked has read it.
+func (j *Journal) TakeIntent(ctx context.Context, id int64) error {
+	err := j.act(ctx, func(t *tx) error {
+		t.tidy = true
+		_, err := t.exec(`UPDATE intents SET detail = '' WHERE id = ? AND sender = ? AND done <> 0`, id, j.me)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("dropping what was brought: %w", err)
 	}
 	return nil
 }

@@ -447,6 +447,9 @@ func (w *writer) end() {
 			if _, err := t.exec(`DELETE FROM leases WHERE writer = ?`, w.j.me); err != nil {
 				return err
 			}
+			if _, err := t.exec(`UPDATE intents SET detail = '' WHERE detail <> '' AND sender = ?`, w.j.me); err != nil {
+				return err
+			}
 			_, err := t.exec(`UPDATE writers SET ended = ? WHERE id = ?`, t.now, w.j.me)
 			return err
 		})

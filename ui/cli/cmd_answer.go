@@ -208,7 +208,7 @@ func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string
 		}
 	}
 	go func() {
-		asked := map[taskmodel.Key]bool{}
+		asked, given := map[taskmodel.Key]bool{}, map[taskmodel.Key]bool{}
 		for {
 			var next *taskmodel.Question
 			var wants taskmodel.Key
@@ -231,6 +231,12 @@ func (s *session) serve(ctx context.Context, keys []taskmodel.Key, server string
 			})
 			if err != nil {
 				return // the command's own wait tells why
+			}
+			if next == nil && !given[wants] && s.justAnswered(wants) {
+				// Its answer may have come, and the word of the server not yet.
+				given[wants] = true
+				s.afterAnswer(ctx, wants)
+				continue
 			}
 			if next == nil {
 				asked[wants] = true
@@ -278,6 +284,30 @@ func waitsUnheard(v *board.Version, k taskmodel.Key) bool {
 		}
 	}
 	return true
+}
+
+// justAnswered reports whether a question of the task was answered after the
+// server last said how the task stands.
+func (s *session) justAnswered(k taskmodel.Key) bool {
+	t := s.task(k)
+	for _, q := range s.m.Board().Questions() {
+		if q.Task == k && (q.State == taskmodel.QuestionSending || q.State == taskmodel.QuestionAnswered) && q.SentAt.After(t.StatusSince) {
+			return true
+		}
+	}
+	return false
+}
+
+// afterAnswer asks how a task stands that was just answered, and gives it a
+// moment to go on.
+func (s *session) afterAnswer(ctx context.Context, k taskmodel.Key) {
+	_, _ = s.m.Poll(ctx, k) // where it fails, what is known has to do
+	ctx, stop := context.WithTimeout(ctx, otherKeys)
+	defer stop()
+	_ = s.await(ctx, func(v *board.Version) bool {
+		t, ok := v.Task(k)
+		return !ok || t.Status != taskmodel.InputRequired || len(s.open(k, "")) > 0
+	})
 }
 
 // onInput does with one question what --on-input says.

@@ -39,6 +39,7 @@ type place struct {
 	calls  map[string]string          // draft: the task of a call's request id
 	seen   map[string]int             // messages by kind
 	handed func(kind, mark string) (drop bool)
+	fate   func(m message) (status int, body string) // answers in the server's place; status 0: it answers itself
 }
 
 // marks are the words by which what a person sent once is known again.
@@ -87,6 +88,11 @@ func newPlace(t testing.TB, gen taskmodel.Generation, overHTTP bool, speed float
 
 // serve is the server over HTTP.
 func (p *place) serve(inner http.Handler, w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodDelete {
+		p.mu.Lock()
+		p.seen["DELETE"]++
+		p.mu.Unlock()
+	}
 	if r.Method == http.MethodPost {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -94,6 +100,18 @@ func (p *place) serve(inner http.Handler, w http.ResponseWriter, r *http.Request
 		}
 		if p.heard(b) {
 			panic(http.ErrAbortHandler) // lost on the way
+		}
+		var m message
+		p.mu.Lock()
+		fate := p.fate
+		p.mu.Unlock()
+		if fate != nil && json.Unmarshal(b, &m) == nil {
+			if status, body := fate(m); status != 0 {
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, body)
+				return
+			}
 		}
 		r.Body = io.NopCloser(bytes.NewReader(b))
 	}
@@ -165,12 +183,9 @@ type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params struct {
-		TaskID    string          `json:"taskId"`
-		RequestID json.RawMessage `json:"requestId"`
-		Meta      map[string]struct {
-			TaskID string `json:"taskId"`
-		} `json:"-"`
-		RawMeta map[string]json.RawMessage `json:"_meta"`
+		TaskID    string                     `json:"taskId"`
+		RequestID json.RawMessage            `json:"requestId"`
+		RawMeta   map[string]json.RawMessage `json:"_meta"`
 	} `json:"params"`
 	Result json.RawMessage `json:"result"`
 }
@@ -251,6 +266,19 @@ func (p *place) on(f func(kind, mark string) bool) {
 	p.mu.Lock()
 	p.handed = f
 	p.mu.Unlock()
+}
+
+// answers sets what answers in the server's place.
+func (p *place) answers(f func(m message) (int, string)) {
+	p.mu.Lock()
+	p.fate = f
+	p.mu.Unlock()
+}
+
+func (p *place) count(kind string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen[kind]
 }
 
 func (p *place) marked(mark string) int {
