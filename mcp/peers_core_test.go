@@ -13,7 +13,7 @@ import (
 // that it asks of us as a task while its own task waits.
 func TestPeerPythonCore(t *testing.T) {
 	for name, dial := range map[string]func(*testing.T) Dialer{
-		"recorded": func(t *testing.T) Dialer { return replayPeer(t, "python-core") },
+		"recorded": func(t *testing.T) Dialer { return replayPeer(t, "python-core-stdio") },
 		"stdio":    func(t *testing.T) Dialer { return stdioPeer(t, "python-core") },
 		"http":     func(t *testing.T) Dialer { return httpPeer(t, "python-core-http") },
 	} {
@@ -28,6 +28,7 @@ func TestPeerPythonCore(t *testing.T) {
 				t.Errorf("the note for the model is %q", s.ModelNote)
 			}
 			p.until(s.ID, taskmodel.Completed)
+			p.pushedTo(s.ID, taskmodel.Working) // it tells of its steps
 			if o, err := p.c.Tasks().Result(p.ctx, s.ID); err != nil || !strings.Contains(string(o.Result), "3 steps done") {
 				t.Errorf("%s %v", o.Result, err)
 			}
@@ -73,7 +74,7 @@ func TestPeerPythonCore(t *testing.T) {
 // time there may cancel itself; the test goes by what does not.
 func TestPeerMcpGo(t *testing.T) {
 	for name, dial := range map[string]func(*testing.T) Dialer{
-		"recorded": func(t *testing.T) Dialer { return replayPeer(t, "mcp-go") },
+		"recorded": func(t *testing.T) Dialer { return replayPeer(t, "mcp-go-stdio") },
 		"stdio":    func(t *testing.T) Dialer { return stdioPeer(t, "mcp-go") },
 		"http":     func(t *testing.T) Dialer { return httpPeer(t, "mcp-go-http") },
 	} {
@@ -94,6 +95,7 @@ func TestPeerMcpGo(t *testing.T) {
 				t.Error(words(err))
 			}
 			p.until(s.ID, taskmodel.Cancelled)
+			p.pushedTo(s.ID, taskmodel.Cancelled)
 			s = p.start("refuse", `{}`)
 			p.until(s.ID, taskmodel.Failed)
 			if o, err := p.c.Tasks().Result(p.ctx, s.ID); err != nil || o.IsZero() {
@@ -114,7 +116,7 @@ func TestPeerWithoutTasks(t *testing.T) {
 		dial func(*testing.T) Dialer
 		gen  taskmodel.Generation // whose schema is spoken
 	}{
-		{"recorded", func(t *testing.T) Dialer { return replayPeer(t, "go-sdk") }, taskmodel.GenExtension},
+		{"recorded", func(t *testing.T) Dialer { return replayPeer(t, "go-sdk-stdio") }, taskmodel.GenExtension},
 		{"stdio", func(t *testing.T) Dialer { return stdioPeer(t, "go-sdk") }, taskmodel.GenExtension},
 		{"http", func(t *testing.T) Dialer { return httpPeer(t, "go-sdk-http") }, taskmodel.GenCore},
 	} {
@@ -133,5 +135,50 @@ func TestPeerWithoutTasks(t *testing.T) {
 				t.Errorf("%+v %v", st, err)
 			}
 		})
+	}
+}
+
+// TestPeerSDKInteractive: the TypeScript SDK's example of tasks that ask, over
+// Streamable HTTP: a form in a task, and a sampling in another.
+func TestPeerSDKInteractive(t *testing.T) {
+	for name, dial := range map[string]func(*testing.T) Dialer{
+		"recorded": func(t *testing.T) Dialer { return replayPeer(t, "sdk-interactive-http") },
+		"http":     func(t *testing.T) Dialer { return recorded(t, "sdk-interactive-http", httpPeer(t, "sdk-interactive")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sdkInteractive(connectPeer(t, dial(t), taskmodel.GenCore))
+		})
+	}
+}
+
+func sdkInteractive(p *peerSession) {
+	t := p.t
+	if i := p.c.Info(); i.Can.Cancel || i.Can.List || !i.Can.Start {
+		t.Errorf("%+v", i)
+	}
+	for _, c := range []struct{ tool, args, content, want string }{
+		{"confirm_delete", `{"filename":"a.txt"}`, `{"confirm":true}`, "a.txt"},
+		{"write_haiku", `{"topic":"autumn"}`, `{"role":"assistant","model":"me","content":{"type":"text","text":"Leaves fall"}}`, "Leaves fall"},
+	} {
+		s := p.start(c.tool, c.args)
+		p.until(s.ID, taskmodel.InputRequired)
+		result := make(chan taskmodel.Outcome, 1)
+		go func() {
+			o, err := p.c.Tasks().Result(p.ctx, s.ID)
+			if err != nil {
+				t.Errorf("result: %v", err)
+			}
+			result <- o
+		}()
+		q := p.question()
+		if q.Task.ID != s.ID {
+			t.Errorf("%+v", q)
+		}
+		p.answer(q, taskmodel.Accept, c.content)
+		if o := <-result; !strings.Contains(string(o.Result), c.want) {
+			t.Errorf("%s: %s", c.tool, o.Result)
+		}
+		p.until(s.ID, taskmodel.Completed)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"mcptasks/taskmodel"
 )
 
-// The sessions with the peers of 2025-11-25 are kept in testdata/peers, written
-// anew with MCPTASKS_RECORD=1 and played to the same steps where the peers are
-// not installed.
+// The sessions with the peers are kept in testdata/peers, written anew with
+// MCPTASKS_RECORD=1 and played to the same steps where the peers are not
+// installed.
 
 // recorded writes a session with a peer down when MCPTASKS_RECORD is set.
 func recorded(t *testing.T, name string, d Dialer) Dialer {
@@ -26,11 +26,11 @@ func recorded(t *testing.T, name string, d Dialer) Dialer {
 		return d
 	}
 	r := &recorder{Dialer: d, check: schematest.NewChecker(t, taskmodel.GenNone)}
-	t.Cleanup(func() {
+	t.Cleanup(func() { // runs when the connection has been closed
 		if t.Failed() {
 			return
 		}
-		if err := os.WriteFile(filepath.Join("testdata", "peers", name+"-stdio.jsonl"), r.b.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join("testdata", "peers", name+".jsonl"), r.b.Bytes(), 0o644); err != nil {
 			t.Error(err)
 		}
 	})
@@ -51,7 +51,7 @@ type replayedPeer struct {
 }
 
 func replayPeer(t *testing.T, name string) Dialer {
-	b, err := os.ReadFile(filepath.Join("testdata", "peers", name+"-stdio.jsonl"))
+	b, err := os.ReadFile(filepath.Join("testdata", "peers", name+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
