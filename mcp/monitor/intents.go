@@ -250,6 +250,14 @@ func (s *server) carryOut(in journal.Intent) {
 				}
 				a.Question.Server = s.spec.Name
 				return m.Answer(ctx, a)
+			case "draft":
+				var a taskmodel.Answer
+				if err := decode(in.Payload, &a); err != nil {
+					return err
+				}
+				a.Question.Server = s.spec.Name
+				m.SaveDraft(a.Question, a.Content)
+				return nil
 			case "cancel":
 				return m.Cancel(ctx, k)
 			case "fetch":

@@ -34,6 +34,9 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 	before := m.board.Len()
 	events := m.board.Observe(s.spec.Name, gen, role, o)
 	s.count += m.board.Len() - before
+	if len(s.early) > 0 && m.board.Len() > before {
+		s.settled(taskmodel.Key{Server: s.spec.Name, ID: o.ID, Role: role})
+	}
 	m.touch()
 	w := s.watches[o.ID]
 	if role == taskmodel.Receiver {

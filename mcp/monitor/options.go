@@ -60,22 +60,21 @@ type Options struct {
 
 // A ServerSpec is one configured server, ready to be connected.
 type ServerSpec struct {
-	Name            string
-	Target          string // canonical, secrets masked: the journal's key
-	Source          string
-	Autostart       bool
-	Disabled        string // "" or the reason, in words, why it cannot be used
-	Dialer          mcp.Dialer
-	Era             string
-	Generation      taskmodel.Generation
-	NoSSE           bool // Streamable HTTP only
-	PollMin         time.Duration
-	Keep            func(tool string) bool // arguments and results in the journal; nil: all
-	Roots           []string
-	Warning         string
-	NoLogin         bool // its configuration signs in for it: there is nobody to ask
-	SamplingCommand []string
-	NoReceiver      bool
+	Name       string
+	Target     string // canonical, secrets masked: the journal's key
+	Source     string
+	Autostart  bool
+	Disabled   string // "" or the reason, in words, why it cannot be used
+	Dialer     mcp.Dialer
+	Era        string
+	Generation taskmodel.Generation
+	NoSSE      bool // Streamable HTTP only
+	PollMin    time.Duration
+	Keep       func(tool string) bool // arguments and results in the journal; nil: all
+	Roots      []string
+	Warning    string
+	NoLogin    bool // its configuration signs in for it: there is nobody to ask
+	NoReceiver bool
 }
 
 // A StartRequest asks for a tool call.

@@ -75,6 +75,9 @@ func (s *server) asked(q taskmodel.Question, conn int) {
 	}
 	s.was[q.ID] = conn
 	m.board.PutQuestion(q)
+	if !known {
+		s.asksEarly(q)
+	}
 	m.touch()
 	s.m.history(s, taskmodel.Event{Time: m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
 		Status: t.Status, Question: q.ID, Message: q.Message,
@@ -144,6 +147,7 @@ func (s *server) answeredElsewhere(id taskmodel.QuestionID, theirs taskmodel.Que
 		return
 	}
 	q.State, q.SentAt, q.Refusal, q.Draft = theirs.State, theirs.SentAt, "", nil
+	q.Withdrawn = theirs.Withdrawn
 	s.m.board.PutQuestion(q)
 	s.m.touch()
 }
@@ -606,22 +610,4 @@ func topKeys(content json.RawMessage) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// SaveDraft keeps what a person has typed so far, also for the next run.
-func (m *Monitor) SaveDraft(id taskmodel.QuestionID, draft json.RawMessage) {
-	own := slices.Clone(draft)
-	m.post(func() {
-		s := m.byName[id.Server]
-		q, ok := m.board.Question(id)
-		if s == nil || !ok || q.State == taskmodel.QuestionAnswered {
-			return
-		}
-		q.Draft = own
-		m.board.PutQuestion(q)
-		m.touch()
-		if m.o.Journal != nil {
-			m.o.Journal.Queue(journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Key: q.Task, Question: &q})
-		}
-	})
 }

@@ -48,6 +48,11 @@ func (s *server) restored(r journal.Restored) {
 	}
 	s.lease.since, s.lease.read = r.Change, r.Change
 	s.heir = true
+	for _, k := range r.Forgotten {
+		if k.Role != taskmodel.Receiver {
+			s.forgot[k.ID] = true
+		}
+	}
 	for _, t := range r.Tasks {
 		if !s.mirrors(t) {
 			continue
@@ -103,6 +108,7 @@ func (s *server) adopt(t taskmodel.Task) {
 		s.count++
 	}
 	m.board.Insert(t)
+	s.settled(t.Key)
 	if !t.Terminal() && t.Role == taskmodel.Requestor {
 		if !t.CancelRequested.IsZero() && t.CancelNote == "" {
 			s.confirmCancel(t.Key)
@@ -167,6 +173,9 @@ func (s *server) changes(c journal.Changes) {
 			q.Draft = old.Draft
 		}
 		m.board.PutQuestion(q)
+		if _, ok := m.board.Task(q.Task); !ok {
+			s.asksEarly(q)
+		}
 		s.was[q.ID] = s.conn
 		m.touch()
 		if !known && q.State.Open() {
@@ -211,6 +220,9 @@ func (s *server) mirror(t, old taskmodel.Task, known bool) {
 		s.count++
 	}
 	m.board.Insert(t)
+	if !known {
+		s.settled(t.Key)
+	}
 	m.touch()
 	kind := taskmodel.EventCreated
 	switch {

@@ -32,9 +32,10 @@ type server struct {
 	// pages that calls want visited first (-32042).
 	older    map[taskmodel.QuestionID]bool
 	visits   map[taskmodel.QuestionID]bool
-	past     []taskmodel.QuestionID // answered and withdrawn ones, oldest first
-	stranger time.Time              // since when the sign-in is another than before; zero: it is not
-	heir     bool                   // what was read from the journal is to be settled: inherit
+	past     []taskmodel.QuestionID                   // answered and withdrawn ones, oldest first
+	early    map[taskmodel.Key][]taskmodel.QuestionID // questions that came before their task
+	stranger time.Time                                // since when the sign-in is another than before; zero: it is not
+	heir     bool                                     // what was read from the journal is to be settled: inherit
 
 	// The connection.
 	want      bool // the person or the configuration wants it
@@ -102,7 +103,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 	s := &server{
 		m: m, spec: spec, lane: m.mail.lane(),
 		ends: map[string][]chan struct{}{}, turn: make(chan struct{}),
-		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{}, visits: map[taskmodel.QuestionID]bool{},
+		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{}, early: map[taskmodel.Key][]taskmodel.QuestionID{}, visits: map[taskmodel.QuestionID]bool{},
 		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{}, owing: map[string]debt{}, queued: map[string]bool{}, inFocus: map[string]bool{},
 		row: taskmodel.Server{
 			Name: spec.Name, Target: spec.Target, Source: spec.Source, Warning: spec.Warning,

@@ -137,6 +137,7 @@ func (s *server) mine(k taskmodel.Key, f func(*taskmodel.Task), o taskmodel.Obse
 		t.Ours = true
 		f(t)
 	})
+	s.named(k)
 	m.touch()
 	m.save(k)
 	w := s.watches[k.ID]

@@ -41,6 +41,9 @@ func (j *Journal) Restore(ctx context.Context, target string) (r Restored, err e
 	if r.Tasks, err = j.tasks(ctx, tx, server, label); err != nil {
 		return r, err
 	}
+	if r.Forgotten, err = forgotten(ctx, tx, server, label); err != nil {
+		return r, err
+	}
 	if err := results(ctx, tx, server, r.Tasks); err != nil {
 		return r, err
 	}
@@ -136,6 +139,25 @@ func restored(t taskmodel.Task) taskmodel.Task {
 		t.Note = "known from an earlier run"
 	}
 	return t
+}
+
+// forgotten are the tasks that a person does not want to see any more, as long
+// as their stones stand.
+func forgotten(ctx context.Context, tx *sql.Tx, server int64, label string) (keys []taskmodel.Key, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT role, task FROM tasks WHERE server = ? AND forgotten <> 0`, server)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var role int
+		var id string
+		if err := rows.Scan(&role, &id); err != nil {
+			return nil, err
+		}
+		keys = append(keys, keyOf(label, role, id))
+	}
+	return keys, rows.Err()
 }
 
 // results says of each task whether its result is kept here.

@@ -93,6 +93,7 @@ type Restored struct {
 	Tasks     []taskmodel.Task // Standing is Restored for those that may still run
 	Questions []taskmodel.Question
 	Answers   []taskmodel.Answer // undelivered: to be offered, never sent by themselves
+	Forgotten []taskmodel.Key    // a listing does not bring them back
 	Session   *Session
 	Change    int64 // for Changes
 }
@@ -118,7 +119,7 @@ type Intent struct {
 	Target  string
 	Session string
 	Task    taskmodel.Key
-	Kind    string // answer | cancel | fetch | poll | start | tools
+	Kind    string // answer | cancel | draft | fetch | poll | start | tools
 	Payload json.RawMessage
 	At      time.Time
 	From    Holder
