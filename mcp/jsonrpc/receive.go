@@ -31,7 +31,21 @@ func (s sink) Message(b json.RawMessage, stream string, on ID) {
 	}
 }
 
+// A Carrier is an error that came with a message all the same: the server
+// answered the request, but not as its transport has it.
+type Carrier interface {
+	// Message is that answer as it came, and in words what is wrong with it; nil
+	// when there was none.
+	Message() (b []byte, fault string)
+}
+
 func (s sink) Failed(id ID, err error) {
+	var c Carrier
+	if errors.As(err, &c) {
+		if b, fault := c.Message(); b != nil {
+			s.p.carried(id, b, fault)
+		}
+	}
 	if !s.p.finish(id, answer{err: err}) {
 		s.p.o.Log.Debug("a request failed that nobody waits for", "id", string(id), "err", err)
 	}
@@ -137,6 +151,18 @@ func (p *Peer) wasDropped(id ID) bool {
 		}
 	}
 	return false
+}
+
+// carried shows an answer that came in an error.
+func (p *Peer) carried(id ID, b []byte, fault string) {
+	now := time.Now()
+	t := Traffic{At: now, Kind: KindResponse, ID: id, Bytes: b, Fault: fault}
+	p.mu.Lock()
+	if w := p.calls[id]; w != nil {
+		t.Method, t.Latency = w.method, now.Sub(w.sent)
+	}
+	p.mu.Unlock()
+	p.traffic(t)
 }
 
 func (p *Peer) finish(id ID, a answer) bool {

@@ -55,6 +55,14 @@ func (e *StatusError) Unwrap() error {
 	return e.RPC
 }
 
+// Message is the JSON-RPC error in the body, for the wire log.
+func (e *StatusError) Message() (b []byte, fault string) {
+	if e.RPC == nil {
+		return nil, ""
+	}
+	return e.Body, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status)))
+}
+
 // ErrSignIn marks errors of an Authorizer: no request was made, or none is
 // worth making, before somebody signs in or mends the token's source.
 var ErrSignIn = errors.New("sign-in needed")

@@ -263,7 +263,10 @@ func (c *httpConn) request(ctx context.Context, m jsonrpc.Outgoing) {
 	}
 	s := &stream{c: c, name: kind + " " + m.ID.Text(), id: m.ID, detach: detach}
 	if err := s.run(rctx, m); err != nil && ctx.Err() == nil && c.ctx.Err() == nil {
-		c.noteStatus(err)
+		var st *StatusError
+		if !errors.As(err, &st) || st.RPC == nil { // a message is shown as one
+			c.noteStatus(err)
+		}
 		c.sink.Failed(m.ID, err)
 	}
 }
