@@ -70,6 +70,10 @@ func child(mode string) {
 		return cmd
 	}
 	switch mode {
+	case "starter":
+		starter()
+	case "unmoved":
+		time.Sleep(3 * time.Minute) // does not heed the end of its stdin
 	case "echo":
 		echo()
 	case "env":

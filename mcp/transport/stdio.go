@@ -128,7 +128,21 @@ func (s *Stdio) Dial(ctx context.Context, era string) (jsonrpc.Conn, error) {
 		}
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	err = cmd.Start()
+	dieWithUs(cmd)
+	begun, ready := make(chan error, 1), make(chan struct{})
+	go func() {
+		// The kernel ends the program with the thread that started it, not with
+		// the process: this one has to last as long as the program.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		begun <- err
+		if err == nil {
+			<-ready
+			c.wait()
+		}
+	}()
+	err = <-begun
 	closeAll(theirs[:])
 	if err != nil {
 		closeAll(ours[:])
@@ -150,7 +164,7 @@ func (s *Stdio) Dial(ctx context.Context, era string) (jsonrpc.Conn, error) {
 		c.tail.drain(c.stderr, s.Stderr)
 	}()
 	go c.write()
-	go c.wait()
+	close(ready)
 	return c, nil
 }
 
