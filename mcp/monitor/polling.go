@@ -301,7 +301,7 @@ func (s *server) vanished(id string, over bool) {
 		st, why = taskmodel.Expired, "its time to live was over and the server has dropped it; its outcome is unknown"
 	case s.startedByOther(id):
 		why = "not visible to this sign-in: it was known under another one, and this one is told that there is no such task; its outcome is unknown"
-	case s.lost:
+	case s.lost || s.heardInAnother(id):
 		why = "not known to this session: the server has forgotten the session in which the task ran; its outcome is unknown"
 	}
 	if t, ok := s.m.board.Task(s.key(id)); ok && t.Terminal() {
@@ -311,6 +311,13 @@ func (s *server) vanished(id string, over bool) {
 	s.standing(id, st, why)
 	s.closeQuestions(s.key(id), "the task is gone: the server does not know it any more")
 	s.release(id)
+}
+
+// heardInAnother reports whether a task was last heard of before the present
+// session began: another process may have found the old one forgotten.
+func (s *server) heardInAnother(id string) bool {
+	t, ok := s.m.board.Task(s.key(id))
+	return ok && s.session != nil && s.session.ID != "" && t.LastHeardAt.Before(s.session.Since)
 }
 
 // startedByOther reports whether a task was known before the sign-in became

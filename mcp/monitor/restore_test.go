@@ -435,6 +435,45 @@ func TestTwoProcessesWithoutASession(t *testing.T) {
 	})
 }
 
+// That the server has forgotten the session of a task is known to each later
+// process, not only to the one that was told (issue D 2).
+func TestALostSessionIsRemembered(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.session, f.can.List = "s1", false
+		use := func(d time.Duration, act func(r *rig)) {
+			j := openJournal(t, dir, "mcptasks")
+			r := run(t, with(j), []string{"ci"}, f)
+			act(r)
+			r.sleep(d)
+			r.end()
+			closeJournal(t, j)
+		}
+		use(3*time.Second, func(r *rig) {
+			if _, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		f.drop("t1")
+		f.hook(func() {
+			f.session = "s2"
+			f.dialErr = func(_ int, o mcp.Options) error {
+				if o.Session == "s1" {
+					return fmt.Errorf("ci: %w", mcp.ErrSessionLost)
+				}
+				return nil
+			}
+		})
+		use(100*time.Millisecond, func(*rig) {}) // it is told, and has no time to look
+		r := run(t, with(openJournal(t, dir, "mcptasks watch")), []string{"ci"}, f)
+		r.sleep(time.Minute)
+		if x := r.task("ci", "t1"); x.Standing != taskmodel.Gone || !strings.Contains(x.Note, "forgotten the session") {
+			t.Errorf("%s %q", x.Standing, x.Note)
+		}
+	})
+}
+
 // A killed is a journal whose process has written something and was killed: its
 // writer is of a process that is no more.
 func killed(t *testing.T, dir string) {

@@ -328,7 +328,11 @@ func (s *server) keepSession() {
 		s.claimLease("")
 		return
 	}
-	s.session = &journal.Session{ID: id, Version: version, Init: init, Identity: s.row.Identity}
+	since := s.m.now()
+	if s.session != nil && s.session.ID == id && !s.session.Since.IsZero() {
+		since = s.session.Since
+	}
+	s.session = &journal.Session{ID: id, Version: version, Init: init, Identity: s.row.Identity, Since: since}
 	if s.m.o.Journal != nil {
 		own := *s.session
 		s.m.o.Journal.Queue(journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Session: &own})

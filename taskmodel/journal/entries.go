@@ -255,9 +255,14 @@ func (t *tx) session(server int64, _ taskmodel.Key, e *Entry) error {
 		t.tidy = true
 		return err
 	}
+	at := micros(s.Since)
+	if at == 0 {
+		at = t.now
+	}
 	_, err := t.exec(`INSERT INTO sessions (server, sid, version, init, identity, at) VALUES (?, ?, ?, ?, ?, ?)
-		ON CONFLICT DO UPDATE SET sid = excluded.sid, version = excluded.version, init = excluded.init, identity = excluded.identity, at = excluded.at`,
-		server, s.ID, s.Version, string(s.Init), s.Identity, t.now)
+		ON CONFLICT DO UPDATE SET sid = excluded.sid, version = excluded.version, init = excluded.init, identity = excluded.identity,
+			at = CASE WHEN sid = excluded.sid THEN at ELSE excluded.at END`,
+		server, s.ID, s.Version, string(s.Init), s.Identity, at)
 	return err
 }
 

@@ -56,10 +56,12 @@ func (j *Journal) Restore(ctx context.Context, target string) (r Restored, err e
 	}
 	var s Session
 	var init string
-	err = tx.QueryRowContext(ctx, `SELECT sid, version, init, identity FROM sessions WHERE server = ?`, server).
-		Scan(&s.ID, &s.Version, &init, &s.Identity)
+	var since int64
+	err = tx.QueryRowContext(ctx, `SELECT sid, version, init, identity, at FROM sessions WHERE server = ?`, server).
+		Scan(&s.ID, &s.Version, &init, &s.Identity, &since)
 	switch {
 	case err == nil:
+		s.Since = local(since)
 		if init != "" {
 			s.Init = json.RawMessage(init)
 		}

@@ -85,6 +85,7 @@ type Session struct {
 	Version  string
 	Init     json.RawMessage
 	Identity string
+	Since    time.Time // when it began; what was last heard before that was another session's
 	Ended    bool
 }
 

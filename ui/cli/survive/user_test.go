@@ -185,5 +185,3 @@ func (u *user) look() *journal.Journal {
 	u.t.Cleanup(func() { _ = j.Close(context.Background()) })
 	return j
 }
-
-func unmarshal(s string, into any) error { return json.Unmarshal([]byte(s), into) }
