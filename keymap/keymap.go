@@ -119,7 +119,7 @@ type Map struct {
 	Search, NextMatch, PrevMatch, Wrap, Fold, FoldAll, Pager, Editor, OpenFile, Follow Binding
 
 	// Forms.
-	FormNext, FormPrev, FormSend, FormDecline, FormCancel, FormAside, FormEditor, FormJSON, FormReview, FormUnset, FormFile, StartTTL, StartPlain, VisitOpen, VisitCopy, VisitRetry Binding
+	FormNext, FormPrev, FormSend, FormDecline, FormCancel, FormAside, FormEditor, FormJSON, FormReview, FormUnset, FormFile, StartMore, StartTTL, StartPlain, VisitOpen, VisitCopy, VisitRetry Binding
 
 	// Dialogs and text lines.
 	Yes, No, Complete, HistoryUp, HistoryDown, Accept, Leave Binding
@@ -217,6 +217,7 @@ func Default() Map {
 		FormJSON:    bind("form-json", "ctrl+o", "as JSON", "edit the answer as JSON, or go back to the fields", Form),
 		FormReview:  bind("form-review", "ctrl+r", "review", "show what will be sent", Form),
 		FormUnset:   bind("form-unset", "ctrl+u", "unset", "leave an optional field out; once more makes a text empty", Form),
+		StartMore:   bind("start-more", "ctrl+n", "start, stay", "start the task and stay in its form, for the next one", Form),
 		StartTTL:    bind("start-ttl", "ctrl+t", "time to live", "ask for a time to live when starting a task", Form),
 		StartPlain:  bind("start-plain", "ctrl+p", "plain call", "call the tool plainly instead of as a task, or as a task again", Form),
 		FormFile:    bind("form-file", "ctrl+f", "from file", "fill this field from a file", Form),
@@ -246,7 +247,7 @@ func Default() Map {
 		{"Tasks", []*Binding{&m.Start, &m.Answer, &m.Cancel, &m.Result, &m.Fetch, &m.Forget, &m.Add, &m.Poll, &m.Pause, &m.Copy, &m.Save}},
 		{"Servers", []*Binding{&m.Connect, &m.Disconnect, &m.LogLevel, &m.Roots, &m.SignIn}},
 		{"Text", []*Binding{&m.Search, &m.NextMatch, &m.PrevMatch, &m.Wrap, &m.Fold, &m.FoldAll, &m.Pager, &m.Editor, &m.OpenFile, &m.Follow}},
-		{"Form", []*Binding{&m.FormNext, &m.FormPrev, &m.FormSend, &m.FormDecline, &m.FormCancel, &m.FormAside, &m.FormEditor, &m.FormJSON, &m.FormReview, &m.FormUnset, &m.FormFile, &m.StartTTL, &m.StartPlain, &m.VisitOpen, &m.VisitCopy, &m.VisitRetry}},
+		{"Form", []*Binding{&m.FormNext, &m.FormPrev, &m.FormSend, &m.FormDecline, &m.FormCancel, &m.FormAside, &m.FormEditor, &m.FormJSON, &m.FormReview, &m.FormUnset, &m.FormFile, &m.StartMore, &m.StartTTL, &m.StartPlain, &m.VisitOpen, &m.VisitCopy, &m.VisitRetry}},
 		{"Dialog and line", []*Binding{&m.Yes, &m.No, &m.Complete, &m.HistoryUp, &m.HistoryDown, &m.Accept, &m.Leave}},
 		{"Program", []*Binding{&m.Mouse, &m.Theme, &m.Redraw}},
 	}

@@ -77,7 +77,7 @@ func TestCancelAsksFirstAndNamesWhat(t *testing.T) {
 		wantCalls(t, mon)
 		// All marked, on several servers; what has ended is left out and said.
 		term.Press("*", "c")
-		term.See("Ask for 4 tasks on 3 servers to be cancelled?", "ci: migrate_schema 0c55e1d7, build b81f20aa", "not 3: ended already")
+		term.See("Ask for 4 tasks on 3 servers to be cancelled?", "ci: 2 tasks, migrate_schema 0c55e1d7, build b81f20aa", "not 3: ended already")
 		term.Press("x", "j", "enter") // no key but y does it
 		wantCalls(t, mon)
 		term.Press("y")

@@ -61,11 +61,11 @@ func (m *model) draw() {
 		used += 3 // servers, a blank line below them, one above the status
 	}
 	h := m.h - used
-	b.WriteString(m.body(m.w, h))
-	b.WriteByte('\n')
+	rest := m.body(m.w, h) + "\n"
 	if tall {
-		b.WriteByte('\n')
+		rest += "\n"
 	}
+	b.WriteString(m.spill(rest))
 	b.WriteString(m.statusLine())
 	b.WriteByte('\n')
 	b.WriteString(m.keyLine())
@@ -127,17 +127,37 @@ func (m *model) body(w, h int) string {
 	}
 	if m.dialogs.Top() != nil {
 		out = m.dialogs.Over(&m.env, out, w, h)
-	} else if m.palette == nil && len(m.stack) == 0 && m.list.Typing() {
-		out = m.suggestions(out, w, h)
+	} else if s, ok := m.top().(suggester); ok && m.palette == nil {
+		out = m.suggestions(s, out, w, h)
 	}
 	return out
 }
 
+// A suggester has a line being typed and knows how it could go on.
+type suggester interface {
+	Typing() bool
+	Suggestions() (all []string, pick int)
+	Fault() string // what is wrong with it, "" when nothing is
+}
+
 // suggestions shows how the filter being typed could go on.
-func (m *model) suggestions(body string, w, h int) string {
-	all, pick := m.list.Suggestions()
-	if len(all) == 0 {
+func (m *model) suggestions(s suggester, body string, w, h int) string {
+	if !s.Typing() {
 		return body
+	}
+	all, pick := s.Suggestions()
+	if len(all) == 0 {
+		// A fault that has no room beside the line stands above it.
+		fault := safe.Line(s.Fault())
+		if safe.Width(fault) <= w/2 {
+			return body
+		}
+		var block []string
+		for _, l := range safe.Wrap(fault, w) {
+			block = append(block, m.th.Error.Render(safe.PadRight(l, w)))
+		}
+		block = block[:min(len(block), h)]
+		return dialog.Overlay(body, block, 0, h-len(block), w)
 	}
 	n := min(len(all), 8, h-2)
 	from := 0
@@ -244,16 +264,29 @@ func (m *model) serverLine() string {
 	for _, s := range servers {
 		states[s.State]++
 	}
-	l := kit.NewLine(m.w, nil)
-	l.Add(m.th.Dim, kit.Count(len(servers), "server"))
-	for _, st := range []taskmodel.ServerState{taskmodel.ServerReady, taskmodel.ServerConnecting, taskmodel.ServerRetrying,
-		taskmodel.ServerAuth, taskmodel.ServerFailed, taskmodel.ServerOff} {
-		if n := states[st]; n > 0 {
+	// What wants a look keeps its word the longest.
+	order := []taskmodel.ServerState{taskmodel.ServerAuth, taskmodel.ServerFailed, taskmodel.ServerRetrying, taskmodel.ServerConnecting,
+		taskmodel.ServerReady, taskmodel.ServerOff}
+	for _, loose := range []struct{ gap, words int }{{3, 6}, {2, 6}, {2, 3}, {2, 0}} {
+		l := kit.NewLine(1000, nil)
+		l.Add(m.th.Dim, kit.Count(len(servers), "server"))
+		for i, st := range order {
+			n := states[st]
+			if n == 0 {
+				continue
+			}
 			g, w, style := m.th.OfServer(st)
-			l.Gap(3).Add(style, g).Gap(1).Add(m.th.Dim, fmt.Sprintf("%d %s", n, w))
+			text := fmt.Sprint(n)
+			if i < loose.words {
+				text += " " + w
+			}
+			l.Gap(loose.gap).Add(style, g).Gap(1).Add(m.th.Dim, text)
+		}
+		if l.Used() <= m.w || loose.words == 0 {
+			return safe.Truncate(l.String(), m.w, safe.Ellipsis)
 		}
 	}
-	return l.String()
+	return ""
 }
 
 func (m *model) serverWords(s taskmodel.Server, words int) []kit.Span {
@@ -303,6 +336,40 @@ func (m *model) serverWords(s taskmodel.Server, words int) []kit.Span {
 	return out
 }
 
+// noticeLines is the notice of the status line, wrapped: a sentence of an error
+// is worth nothing when its end is cut off.
+func (m *model) noticeLines() []string {
+	if m.notice.text == "" || !m.now.Before(m.notice.until) || m.palette != nil {
+		return nil
+	}
+	lines := safe.Wrap(safe.Line(m.notice.text), m.w)
+	if most := max(min(6, m.h-8), 1); len(lines) > most {
+		last := lines[most-1]
+		lines = lines[:most]
+		lines[most-1] = safe.Truncate(last+" …", m.w, safe.Ellipsis)
+	}
+	return lines
+}
+
+// spill lays all but the last line of a long notice over the end of what stands
+// above the status line; nothing moves for it.
+func (m *model) spill(above string) string {
+	lines := m.noticeLines()
+	if len(lines) < 2 {
+		return above
+	}
+	st := m.th.Text
+	if m.notice.bad {
+		st = m.th.Error
+	}
+	rows := strings.Split(strings.TrimSuffix(above, "\n"), "\n")
+	from := len(rows) - (len(lines) - 1)
+	for i, l := range lines[:len(lines)-1] {
+		rows[from+i] = st.Render(l)
+	}
+	return strings.Join(rows, "\n") + "\n"
+}
+
 func (m *model) statusLine() string {
 	if m.palette != nil && m.now.Sub(m.quitAt) > 2*time.Second {
 		return m.palette.Line(&m.env, m.w)
@@ -313,7 +380,11 @@ func (m *model) statusLine() string {
 		if m.notice.bad {
 			st = m.th.Error
 		}
-		return kit.NewLine(m.w, nil).Add(st, safe.Line(m.notice.text)).String()
+		lines := m.noticeLines()
+		if len(lines) == 0 {
+			lines = []string{safe.Line(m.notice.text)}
+		}
+		return kit.NewLine(m.w, nil).Add(st, lines[len(lines)-1]).String()
 	}
 	m.notice = notice{}
 	left, right := m.top().Status(&m.env, m.w)

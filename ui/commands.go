@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +33,13 @@ type command struct {
 }
 
 // setKeys are what :set sets.
-const setKeys = "sort, reverse, group, columns, details, mouse, theme, images, needs-first, ended-last"
+func setKeys() string {
+	var names []string
+	for _, s := range settings {
+		names = append(names, s.key)
+	}
+	return strings.Join(names, ", ")
+}
 
 // commands lists them in the order in which they are offered.
 func commands() []command {
@@ -42,7 +47,9 @@ func commands() []command {
 		{"q", "", "quit", func(m *model, _ string) tea.Cmd { return m.askQuit() }, nil},
 		{"q!", "", "quit at once, send nothing", func(m *model, _ string) tea.Cmd { m.quit = true; return nil }, nil},
 		{"server", "NAME", "the server's screen", (*model).cmdServer, (*model).serverNames},
-		{"view", "NAME", "a named filter from the configuration", (*model).cmdView, (*model).viewNames},
+		{"view", "NAME", "a named filter; :save-view makes one", (*model).cmdView, (*model).viewNames},
+		{"save-view", "NAME", "name the filter in force", (*model).cmdSaveView, (*model).savedNames},
+		{"drop-view", "NAME", "forget a saved view", (*model).cmdDropView, (*model).savedNames},
 		{"filter", "EXPR", "filter the list", func(m *model, s string) tea.Cmd {
 			m.clear()
 			return m.do(m.list.SetFilter(&m.env, s))
@@ -50,11 +57,11 @@ func commands() []command {
 			return board.CompleteFilter(s, len([]rune(s)), m.env.Board)
 		}},
 		{"theme", "NAME", "another look", (*model).cmdTheme, func(m *model, _ string) []string { return m.themes() }},
-		{"set", "KEY=VALUE", setKeys, (*model).cmdSet, (*model).setValues},
+		{"set", "KEY=VALUE", setKeys(), (*model).cmdSet, (*model).setValues},
 		{"sort", "COLUMN", "sort the list", func(m *model, s string) tea.Cmd { return m.set("sort", s) }, func(*model, string) []string { return list.Sorts() }},
 		{"group", "server|status|none", "group the list", func(m *model, s string) tea.Cmd { return m.set("group", s) }, func(*model, string) []string { return []string{"server", "status", "none"} }},
 		{"export", "FILE", "the marked or selected tasks with their messages, as JSON Lines", (*model).cmdExport, nil},
-		{"log", "", "where the log is", (*model).cmdLog, nil},
+		{"log", "", "the program's own log", (*model).cmdLog, nil},
 		{"start", "SERVER TOOL", "start a tool", (*model).cmdStart, (*model).toolNames},
 		{"add", "SERVER/TASKID", "take up a task by its id", (*model).cmdAdd, func(m *model, s string) []string {
 			var out []string
@@ -110,6 +117,8 @@ func (m *model) command(line string) tea.Cmd {
 	text := fmt.Sprintf("There is no command %q.", safe.Line(name))
 	if len(near) > 0 {
 		text += " Near: " + strings.Join(near[:min(3, len(near))], ", ")
+	} else {
+		text += " " + m.keys.Command.Label() + " lists them all."
 	}
 	m.say(text, true)
 	return nil
@@ -193,7 +202,14 @@ func (m *model) complete(text string) []palette.Suggestion {
 				if len(out) == 50 {
 					break
 				}
-				out = append(out, palette.Suggestion{Line: name + " " + v, Help: c.help})
+				help := c.help
+				if name == "set" {
+					help = m.settingHelp(v)
+				}
+				if text, ok := m.view(v); ok && strings.HasSuffix(name, "view") {
+					help = text
+				}
+				out = append(out, palette.Suggestion{Line: name + " " + v, Help: safe.Line(help)})
 			}
 			return out
 		}
@@ -239,8 +255,6 @@ func (m *model) serverNames(string) []string {
 	return out
 }
 
-func (m *model) viewNames(string) []string { return slices.Sorted(maps.Keys(m.opt.Views)) }
-
 func (m *model) toolNames(string) []string {
 	var out []string
 	for _, s := range m.env.Board.Servers() {
@@ -269,21 +283,6 @@ func (m *model) cmdServer(arg string) tea.Cmd {
 	s.Select(arg)
 	m.push(s)
 	return nil
-}
-
-func (m *model) cmdView(arg string) tea.Cmd {
-	expr, ok := m.opt.Views[arg]
-	if !ok {
-		names := m.viewNames("")
-		if len(names) == 0 {
-			m.say("No views are named in the configuration ([views] name = \"filter\").", true)
-			return nil
-		}
-		m.say(fmt.Sprintf("No view is called %q; there are %s.", safe.Line(arg), strings.Join(names, ", ")), true)
-		return nil
-	}
-	m.clear()
-	return m.do(m.list.SetFilter(&m.env, expr))
 }
 
 func (m *model) cmdTheme(arg string) tea.Cmd {
@@ -339,7 +338,7 @@ func (m *model) set(k, v string) tea.Cmd {
 		first, _ := m.list.Order()
 		a = m.list.SetOrder(&m.env, first, on)
 	default:
-		m.say(fmt.Sprintf("There is nothing called %q to set: %s.", safe.Line(k), setKeys), true)
+		m.say(fmt.Sprintf("There is nothing called %q to set: %s.", safe.Line(k), setKeys()), true)
 		return nil
 	}
 	if !ok {
@@ -349,28 +348,61 @@ func (m *model) set(k, v string) tea.Cmd {
 	return m.do(a)
 }
 
+// A setting is one key of :set with what it says now.
+type setting struct {
+	key, help string
+	now       func(m *model) string
+	values    func(m *model) []string
+}
+
+func onOff(*model) []string { return []string{"on", "off"} }
+
+func word(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// settings are the keys of :set, in the order in which they are offered.
+var settings = []setting{
+	{"sort", "the order of the list", func(m *model) string { return m.list.Sorted() }, func(*model) []string { return list.Sorts() }},
+	{"reverse", "turn the order", func(m *model) string { return word(m.list.Reversed()) }, onOff},
+	{"group", "headings in the list", func(m *model) string { return m.list.Grouped() }, func(*model) []string { return []string{"server", "status", "none"} }},
+	{"columns", "columns in their order, as tool:24 with a width", func(m *model) string { return m.list.Columns() },
+		func(*model) []string { return []string{"default", strings.Join(list.ColumnNames(), ",")} }},
+	{"details", "the task beside the list on wide windows", func(m *model) string { return word(m.sideOn) }, onOff},
+	{"mouse", "click and wheel", func(m *model) string { return word(m.mouse) }, onOff},
+	{"theme", "the look", func(m *model) string { return m.theme }, (*model).themes},
+	{"images", "how pictures are shown", func(m *model) string { return m.canvas.Setting() },
+		func(*model) []string { return append([]string{"auto"}, graphics.Modes()...) }},
+	{"needs-first", "what needs a person rises", func(m *model) string { first, _ := m.list.Order(); return word(first) }, onOff},
+	{"ended-last", "what has ended sinks", func(m *model) string { _, last := m.list.Order(); return word(last) }, onOff},
+}
+
 func (m *model) setValues(string) []string {
-	out := []string{"reverse=on", "reverse=off", "details=on", "details=off", "mouse=on", "mouse=off", "needs-first=on", "needs-first=off",
-		"ended-last=on", "ended-last=off", "group=server", "group=status", "group=none", "columns=" + strings.Join(list.ColumnNames(), ",")}
-	for _, s := range list.Sorts() {
-		out = append(out, "sort="+s)
-	}
-	for _, s := range append([]string{"auto"}, graphics.Modes()...) {
-		out = append(out, "images="+s)
-	}
-	for _, s := range m.themes() {
-		out = append(out, "theme="+s)
+	var out []string
+	for _, s := range settings {
+		for _, v := range s.values(m) {
+			out = append(out, s.key+"="+v)
+		}
 	}
 	return out
 }
 
-func (m *model) cmdLog(string) tea.Cmd {
-	if m.opt.LogFile == "" {
-		m.say("No log is written; mcptasks --log FILE writes one.", false)
-		return nil
+// settingHelp says what a setting does and which value counts now.
+func (m *model) settingHelp(line string) string {
+	k, v, _ := strings.Cut(line, "=")
+	for _, s := range settings {
+		if s.key != k {
+			continue
+		}
+		if s.now(m) == v {
+			return s.help + " (now)"
+		}
+		return s.help
 	}
-	m.say("The log is in "+m.opt.LogFile, false)
-	return nil
+	return ""
 }
 
 func (m *model) cmdStart(arg string) tea.Cmd {

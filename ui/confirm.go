@@ -14,7 +14,8 @@ import (
 	"mcptasks/ui/safe"
 )
 
-// byServer names tasks by their servers: "ci: 2 tasks (build b81f20aa, …)".
+// byServer counts and names tasks by their servers: "ci: 2 tasks, build
+// b81f20aa, …".
 func (m *model) byServer(tasks []taskmodel.Key) []string {
 	var order []string
 	names := map[string][]string{}
@@ -32,6 +33,9 @@ func (m *model) byServer(tasks []taskmodel.Key) []string {
 		shown := strings.Join(n[:min(len(n), 3)], ", ")
 		if len(n) > 3 {
 			shown += fmt.Sprintf(" and %d more", len(n)-3)
+		}
+		if len(tasks) > 1 {
+			shown = kit.Count(len(n), "task") + ", " + shown
 		}
 		out = append(out, fmt.Sprintf("%s: %s", safe.Line(s), shown))
 	}
@@ -116,6 +120,28 @@ func (m *model) cancelAll(tasks []taskmodel.Key) tea.Cmd {
 		what = "Cancel requested for " + m.name(tasks[0]) + "."
 	}
 	return m.bulk(tasks, what, m.mon.Cancel)
+}
+
+// confirmFetch asks before it fetches the results of more than one task.
+func (m *model) confirmFetch(tasks []taskmodel.Key) tea.Cmd {
+	var ended []taskmodel.Key
+	for _, k := range tasks {
+		if t, ok := m.env.Board.Task(k); ok && t.Terminal() {
+			ended = append(ended, k)
+		}
+	}
+	if len(ended) < 2 {
+		return m.fetchAll(tasks)
+	}
+	lines := m.byServer(ended)
+	if n := len(tasks) - len(ended); n > 0 {
+		lines = append(lines, fmt.Sprintf("not %d: not ended yet", n))
+	}
+	m.dialogs.Push(dialog.Confirm{Ask: act.Ask{
+		Title: fmt.Sprintf("Fetch the results of %s %s?", kit.Count(len(ended), "task"), onServers(ended)),
+		Lines: lines, Yes: reallyFetch{ended}, Label: "fetch " + kit.Count(len(ended), "result"), NoLabel: "leave them",
+	}})
+	return nil
 }
 
 // confirmForget asks on unfinished tasks, and where the server can be asked to

@@ -21,6 +21,8 @@ import (
 	"mcptasks/ui/list"
 	"mcptasks/ui/notify"
 	"mcptasks/ui/palette"
+	"mcptasks/ui/safe"
+	"mcptasks/ui/textview"
 	"mcptasks/ui/theme"
 )
 
@@ -48,8 +50,9 @@ type model struct {
 	sideKey bool // the side has the keys
 	dialogs dialog.Stack
 	palette *palette.Palette
-	past    kit.History // of commands
-	calls   []act.Start // recent, newest first
+	past    kit.History       // of commands
+	calls   []act.Start       // recent, newest first
+	views   map[string]string // saved from the screens
 	notice  notice
 	teller  notify.Teller
 	await   taskmodel.Key // pressed a on it; its question opens when it comes
@@ -117,6 +120,7 @@ func newModel(ctx context.Context, mon Monitor, o Options) (*model, error) {
 	if m.canvas, err = graphics.New(o.Images, env); err != nil {
 		return nil, err
 	}
+	m.views = loadViews(o.ViewsFile)
 	m.env = kit.Env{Canvas: m.canvas, Theme: &m.th, Keys: &m.keys, Board: mon.Board(), Readonly: o.Readonly}
 	m.begin()
 	m.list.Refresh(&m.env)
@@ -285,6 +289,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		return m.pages(msg)
 	case outcomeMsg:
 		return m.outcome(msg)
+	case logMsg:
+		m.push(textview.New("The log, "+safe.Line(msg.path), msg.text))
 	case resourceMsg:
 		return m.resource(msg)
 	case overMsg:

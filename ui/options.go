@@ -22,15 +22,18 @@ type Options struct {
 	Theme  string      // a built-in or one of Themes; "": auto
 	Themes map[string]map[string]string
 
-	List     list.Options
-	NoSide   bool              // no detail beside the list on wide windows
-	Mouse    bool              // on from the start
-	Images   string            // auto, or one of graphics.Modes; "": auto
-	Views    map[string]string // named filters
-	Notify   notify.Rules
-	Readonly bool
-	SaveDir  string // where files are saved; "": the working directory
-	LogFile  string // for :log; "" has none
+	List   list.Options
+	NoSide bool              // no detail beside the list on wide windows
+	Mouse  bool              // on from the start
+	Images string            // auto, or one of graphics.Modes; "": auto
+	Views  map[string]string // named filters of the configuration
+	// ViewsFile is where views that are named on the screen are kept; "" keeps
+	// them for this run only.
+	ViewsFile string
+	Notify    notify.Rules
+	Readonly  bool
+	SaveDir   string // where files are saved; "": the working directory
+	LogFile   string // for :log; "" has none
 
 	// SignIn signs in to a server; nil: the screen says which command does it.
 	SignIn func(ctx context.Context, server string) error

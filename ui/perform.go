@@ -66,7 +66,9 @@ func (m *model) do(a act.Action) tea.Cmd {
 	case act.Forget:
 		return m.confirmForget(a.Tasks)
 	case act.Fetch:
-		return m.fetchAll(a.Tasks)
+		return m.confirmFetch(a.Tasks)
+	case reallyFetch:
+		return m.fetchAll(a.tasks)
 	case act.Poll:
 		return m.pollAll(a.Tasks)
 	case reallyCancel:
@@ -138,6 +140,7 @@ func (m *model) do(a act.Action) tea.Cmd {
 
 type (
 	reallyCancel struct{ tasks []taskmodel.Key }
+	reallyFetch  struct{ tasks []taskmodel.Key }
 	reallyForget struct {
 		tasks []taskmodel.Key
 		there bool

@@ -218,7 +218,7 @@ func (m *model) started(s startedMsg) tea.Cmd {
 		m.pop() // the call that wanted the page visited
 	}
 	if s.task.ID != "" {
-		if _, ok := m.top().(*start.Start); ok {
+		if s, ok := m.top().(*start.Start); ok && !s.Stay() {
 			m.clear()
 		}
 		m.list.Select(s.task)

@@ -20,6 +20,14 @@ func (*Filter) Complete(text string, cursor int, v *Version) []string {
 // cursor (in characters) were finished: whole texts, best first, with values
 // taken from the version's tasks (nil: only words that are always known).
 func CompleteFilter(text string, cursor int, v *Version) []string {
+	return CompleteWith(text, cursor, func(name string) []string {
+		return words(field(slices.Index(fieldNames, name)), v)
+	})
+}
+
+// CompleteWith is CompleteFilter for those who filter something else than
+// tasks with the same grammar: values gives what a field can hold there.
+func CompleteWith(text string, cursor int, values func(name string) []string) []string {
 	runes := []rune(text)
 	cursor = min(max(cursor, 0), len(runes))
 	start := cursor
@@ -49,7 +57,7 @@ func CompleteFilter(text string, cursor int, v *Version) []string {
 	}
 	value = strings.TrimPrefix(value, `"`)
 	var out []string
-	for _, w := range words(field(i), v) {
+	for _, w := range values(fieldNames[i]) {
 		if !hasPrefixFold(w, strings.ToLower(value)) || w == "" {
 			continue
 		}

@@ -91,6 +91,14 @@ func (c *Canvas) Set(mode string) error {
 	return nil
 }
 
+// Setting is what was chosen: a mode, or "auto".
+func (c *Canvas) Setting() string {
+	if c.fixed {
+		return c.mode.String()
+	}
+	return "auto"
+}
+
 // Mode is how a picture is shown now.
 func (c *Canvas) Mode() Mode {
 	switch {

@@ -3,7 +3,9 @@ package list
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
@@ -46,9 +48,14 @@ func ColumnNames() []string {
 	return out
 }
 
-// CheckColumns reports a name that is no column.
+// CheckColumns reports a name that is no column, or a width that is none: a
+// column is written as its name, or as "tool:24" with its width in cells.
 func CheckColumns(names []string) error {
 	for _, n := range names {
+		n, w, sized := strings.Cut(n, ":")
+		if cells, err := strconv.Atoi(w); sized && (err != nil || cells < 1 || cells > 200) {
+			return fmt.Errorf("the width of the column %q is a number from 1 to 200, not %q", n, w)
+		}
 		if !slices.Contains(ColumnNames(), n) {
 			return fmt.Errorf("no column is called %q (there are %s)", n, strings.Join(ColumnNames(), ", "))
 		}
@@ -64,12 +71,20 @@ type slot struct {
 
 // layout chooses columns for a width. The message takes what is left.
 func (l *List) layout(w int) []slot {
-	names := l.opt.Columns
-	if len(names) == 0 {
-		names = ColumnNames()
+	names, sized := ColumnNames(), map[string]int{}
+	if len(l.opt.Columns) > 0 {
+		names = nil
+		for _, c := range l.opt.Columns {
+			n, w, _ := strings.Cut(c, ":")
+			names = append(names, n)
+			sized[n], _ = strconv.Atoi(w) // they were checked
+		}
 	}
 	out := map[string]bool{}
 	fixed := func(n string) int {
+		if w := sized[n]; w > 0 {
+			return w
+		}
 		switch n {
 		case "status":
 			return 14
@@ -117,7 +132,7 @@ func (l *List) layout(w int) []slot {
 		}
 		return 12
 	}
-	message := slices.Contains(names, "message")
+	message := slices.Contains(names, "message") && sized["message"] == 0
 	if len(l.opt.Columns) == 0 && l.servers == 1 {
 		out["server"] = true // it would say the same in every row
 	}
@@ -135,7 +150,7 @@ func (l *List) layout(w int) []slot {
 		}
 		i := slices.Index(ColumnNames(), n)
 		s := slot{&columns[i], fixed(n)}
-		if n == "message" {
+		if n == "message" && message {
 			s.w = max(w-total(), 0)
 		}
 		slots = append(slots, s)
@@ -287,6 +302,16 @@ func Notes(e *kit.Env, t *taskmodel.Task) []kit.Span {
 			add(th.Dim, "restored, not seen yet")
 		}
 	}
+	if at, ok := t.ExpiresAt(); ok && !t.Terminal() && (t.Standing == taskmodel.Live || t.Standing == taskmodel.Stale) {
+		switch left := at.Sub(e.Now); {
+		case left <= 0:
+			add(th.Warn, "its time is over")
+		case left < soon(t):
+			add(th.Warn, "ends in "+e.Left(at))
+		default:
+			e.Until(at.Add(-soon(t)))
+		}
+	}
 	if !t.CancelRequested.IsZero() && !t.Terminal() {
 		note := "cancel requested"
 		if t.CancelNote != "" {
@@ -306,6 +331,12 @@ func Notes(e *kit.Env, t *taskmodel.Task) []kit.Span {
 		add(th.Dim, "answered, waiting for the server")
 	}
 	return out
+}
+
+// soon is how long before its end a task's time to live is warned of: a tenth
+// of it, at least a minute, but never from the start.
+func soon(t *taskmodel.Task) time.Duration {
+	return min(max(time.Minute, t.TTL.Duration/10), t.TTL.Duration/2)
 }
 
 // answered reports whether all of the task's questions have an answer that the
@@ -396,7 +427,7 @@ func drawTTL(_ *List, e *kit.Env, b *kit.Line, t *taskmodel.Task, w int) {
 		b.Num(th.Dim, "over", w)
 	default:
 		s := th.Dim
-		if !t.Terminal() && at.Sub(e.Now) < max(time1, t.TTL.Duration/10) {
+		if !t.Terminal() && at.Sub(e.Now) < soon(t) {
 			s = th.Warn
 		}
 		b.Num(s, e.Left(at), w)

@@ -96,10 +96,9 @@ func (l *List) typed(e *kit.Env) act.Action {
 		if _, err := board.ParseFilter(text); err != nil {
 			// What stands before the term being typed counts already.
 			var a act.Action
-			if i := strings.LastIndexByte(text, ' '); i > 0 {
-				if _, err := board.ParseFilter(text[:i]); err == nil {
-					a = l.SetFilter(e, text[:i])
-				}
+			before := text[:max(strings.LastIndexByte(text, ' '), 0)]
+			if _, err := board.ParseFilter(before); err == nil || strings.TrimSpace(before) == "" {
+				a = l.SetFilter(e, before)
 			}
 			f.err = err.Error()
 			return a

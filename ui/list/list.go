@@ -2,6 +2,7 @@ package list
 
 import (
 	"slices"
+	"strings"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -483,6 +484,28 @@ func (l *List) SetColumns(names []string) error {
 	}
 	l.opt.Columns = names
 	return nil
+}
+
+// Sorted is the column by which the list is sorted.
+func (l *List) Sorted() string { return string(l.set.Sort) }
+
+// Reversed reports whether the order is turned.
+func (l *List) Reversed() bool { return l.set.Reverse }
+
+// Grouped is what the list is grouped by, "none" when it is not.
+func (l *List) Grouped() string {
+	if l.set.Group == "" {
+		return "none"
+	}
+	return l.set.Group
+}
+
+// Columns are those that were chosen, "default" when none were.
+func (l *List) Columns() string {
+	if len(l.opt.Columns) == 0 {
+		return "default"
+	}
+	return strings.Join(l.opt.Columns, ",")
 }
 
 // FilterText is the filter in force.

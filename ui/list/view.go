@@ -3,15 +3,11 @@ package list
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"mcptasks/taskmodel"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/safe"
 )
-
-// time1 is how long before its end a task's time is shown as a warning.
-const time1 = time.Minute
 
 // View implements kit.Screen.
 func (l *List) View(e *kit.Env, w, h int) string {
@@ -108,7 +104,9 @@ func (l *List) Status(e *kit.Env, w int) (left, right string) {
 			if len(f.suggest) > 0 {
 				st = th.Dim // it is on its way
 			}
-			right = st.Render(safe.Truncate(safe.Line(f.err), max(w/2, 10), safe.Ellipsis))
+			if safe.Width(safe.Line(f.err)) <= w/2 || len(f.suggest) > 0 {
+				right = st.Render(safe.Truncate(safe.Line(f.err), max(w/2, 10), safe.Ellipsis))
+			}
 		} else if l.busy {
 			right = th.Dim.Render("…")
 		}
@@ -139,6 +137,9 @@ func (l *List) Status(e *kit.Env, w int) (left, right string) {
 	}
 	return b.String(), th.Dim.Render(sorted)
 }
+
+// Fault is what is wrong with the filter being typed.
+func (l *List) Fault() string { return l.filter.err }
 
 // Suggestions are the completions to show while a filter is typed.
 func (l *List) Suggestions() ([]string, int) { return l.filter.suggest, l.filter.pick }

@@ -26,6 +26,10 @@ type Servers struct {
 	sel   string
 	text  kit.Text
 	pane  bool // the words have the keys
+
+	edit   kit.Edit
+	typing bool   // the filter is being typed
+	filter string // words, all of which a server shown has
 }
 
 // New makes the screen.
@@ -39,14 +43,45 @@ func (s *Servers) Server() string { return s.sel }
 
 // Context implements kit.Screen.
 func (s *Servers) Context() keymap.Context {
-	if s.text.Search.Typing {
+	if s.Typing() {
 		return keymap.Prompt
 	}
 	return keymap.Servers
 }
 
 // Typing implements kit.Typer.
-func (s *Servers) Typing() bool { return s.text.Search.Typing }
+func (s *Servers) Typing() bool { return s.typing || s.text.Search.Typing }
+
+// list are the servers that pass the filter.
+func (s *Servers) list(e *kit.Env) []taskmodel.Server {
+	all := e.Board.Servers()
+	words := strings.Fields(strings.ToLower(s.filter))
+	if len(words) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(sv taskmodel.Server) bool {
+		_, state, _ := e.Theme.OfServer(sv.State)
+		text := strings.ToLower(sv.Name + " " + sv.Target + " " + state + " " + string(sv.Generation) + " " + sv.ServerName + " " + sv.Error)
+		return slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+	})
+}
+
+// typeFilter takes a key for the filter's line.
+func (s *Servers) typeFilter(e *kit.Env, m tea.Msg) {
+	if k, ok := m.(tea.KeyPressMsg); ok {
+		switch {
+		case key.Matches(k, e.Keys.Leave.Binding):
+			s.typing, s.filter = false, ""
+			return
+		case key.Matches(k, e.Keys.Accept.Binding):
+			s.typing = false
+			return
+		}
+	}
+	if s.edit.Update(m) {
+		s.filter = s.edit.Text()
+	}
+}
 
 // Searching reports whether a search is on in the words.
 func (s *Servers) Searching() bool { return s.text.Search.Pattern != "" }
@@ -66,8 +101,12 @@ func (s *Servers) settle(list []taskmodel.Server) {
 
 // Update implements kit.Screen.
 func (s *Servers) Update(e *kit.Env, m tea.Msg) act.Action {
-	list := e.Board.Servers()
+	list := s.list(e)
 	s.settle(list)
+	if s.typing {
+		s.typeFilter(e, m)
+		return nil
+	}
 	if s.text.Search.Typing {
 		s.text.Move(e.Keys, m)
 		return nil
@@ -96,7 +135,15 @@ func (s *Servers) Update(e *kit.Env, m tea.Msg) act.Action {
 		}
 		return nil
 	}
-	if key.Matches(k, keys.Back.Binding) {
+	switch {
+	case key.Matches(k, keys.Filter.Binding):
+		s.typing = true
+		s.edit.Set(s.filter)
+		return nil
+	case key.Matches(k, keys.Back.Binding) && s.filter != "":
+		s.filter = ""
+		return nil
+	case key.Matches(k, keys.Back.Binding):
 		return act.Back{}
 	}
 	sv, ok := e.Board.Server(s.sel)
@@ -177,11 +224,14 @@ func (s *Servers) Keys(e *kit.Env) []keymap.Binding {
 		return []keymap.Binding{k.Accept, k.Leave}
 	}
 	sv, ok := e.Board.Server(s.sel)
+	if !ok {
+		return []keymap.Binding{k.Filter, k.Tasks, k.Wire, k.Command}
+	}
 	out := []keymap.Binding{k.Open, k.Connect, k.Disconnect}
 	if ok && sv.State == taskmodel.ServerAuth {
 		out = append([]keymap.Binding{k.SignIn}, out...)
 	}
-	return append(out, k.Start, k.Wire, k.LogLevel, k.Roots, k.NextPane)
+	return append(out, k.Start, k.Wire, k.LogLevel, k.Roots, k.NextPane, k.Filter)
 }
 
 // Status implements kit.Screen.
@@ -190,14 +240,29 @@ func (s *Servers) Status(e *kit.Env, w int) (left, right string) {
 	if s.pane {
 		right = s.text.Status()
 	}
-	return th.Dim.Render(kit.Count(len(e.Board.Servers()), "server")), th.Dim.Render(right)
+	all := len(e.Board.Servers())
+	count := kit.Count(all, "server")
+	if s.filter != "" {
+		count = fmt.Sprintf("%d of %s", len(s.list(e)), count)
+	}
+	if s.typing {
+		return th.Key.Render("/") + s.edit.View(th, max(w-safe.Width(count)-3, 8)), th.Dim.Render(count)
+	}
+	left = th.Dim.Render(count)
+	if s.filter != "" {
+		left += "  " + th.Link.Render(safe.Line(s.filter))
+	}
+	return left, th.Dim.Render(right)
 }
 
 // View implements kit.Screen.
 func (s *Servers) View(e *kit.Env, w, h int) string {
 	th := e.Theme
-	list := e.Board.Servers()
+	list := s.list(e)
 	s.settle(list)
+	if len(list) == 0 && s.filter != "" {
+		return kit.Fill([]string{"", "  " + th.Text.Render("No server matches the filter."), "  " + th.Dim.Render(e.Keys.Back.Label()+" clears it.")}, h)
+	}
 	if len(list) == 0 {
 		return kit.Fill([]string{"", "  " + th.Text.Render("No servers yet."), "  " + th.Dim.Render("mcptasks config shows which files were looked at.")}, h)
 	}

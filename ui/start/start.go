@@ -9,6 +9,7 @@ package start
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,50 @@ type Call struct {
 	Plain        bool
 }
 
+func (c Call) same(d Call) bool {
+	return c.Server == d.Server && c.Tool == d.Tool && string(c.Args) == string(d.Args)
+}
+
+// recentOf are the latest calls among the board's tasks of ours, so that what
+// was started in an earlier run can be repeated, too.
+func recentOf(e *kit.Env) []Call {
+	type started struct {
+		at time.Time
+		Call
+	}
+	var all []started
+	e.Board.Tasks(func(t *taskmodel.Task) bool {
+		if !t.Ours || t.Tool == "" || t.Role != taskmodel.Requestor || len(t.Args) == 0 {
+			return true
+		}
+		at, _ := t.Born()
+		c := started{at, Call{Server: t.Server, Tool: t.Tool, Args: t.Args, TTL: t.AskedTTL.Duration}}
+		if i := slices.IndexFunc(all, func(o started) bool { return o.same(c.Call) }); i >= 0 {
+			if at.After(all[i].at) {
+				all[i].at = at
+			}
+			return true
+		}
+		all = append(all, c)
+		if len(all) > 64 {
+			oldest := 0
+			for i := range all {
+				if all[i].at.Before(all[oldest].at) {
+					oldest = i
+				}
+			}
+			all = slices.Delete(all, oldest, oldest+1)
+		}
+		return true
+	})
+	slices.SortStableFunc(all, func(a, b started) int { return b.at.Compare(a.at) })
+	var out []Call
+	for _, c := range all {
+		out = append(out, c.Call)
+	}
+	return out
+}
+
 // A Start is the screen. It is owned by the root's goroutine.
 type Start struct {
 	edit   kit.Edit
@@ -46,7 +91,13 @@ type Start struct {
 	ttl   time.Duration
 	plain bool
 	asked map[string]bool
+	stay  bool   // the last start was to stay here
+	begun int    // starts from this form
+	past  []Call // earlier starts that the board knows, newest first
 }
+
+// Stay reports whether the person wants to start more of these.
+func (s *Start) Stay() bool { return s.form != nil && s.stay }
 
 // New makes the screen; recent calls are offered first, the newest first.
 func New(server string, recent []Call) *Start {
@@ -104,6 +155,9 @@ func (s *Start) Typing() bool { return true }
 // Refresh implements kit.Refresher: it fetches the tools of servers that have
 // shown none yet.
 func (s *Start) Refresh(e *kit.Env) act.Action {
+	if s.past == nil {
+		s.past = recentOf(e)
+	}
 	var out act.Batch
 	for _, sv := range e.Board.Servers() {
 		if sv.State == taskmodel.ServerReady && len(sv.Tools) == 0 && !s.asked[sv.Name] && (s.server == "" || s.server == sv.Name) {
@@ -144,8 +198,14 @@ type row struct {
 func (s *Start) rows(e *kit.Env) []row {
 	all := s.all(e)
 	var rows []row
-	for i := range s.recent {
-		c := &s.recent[i]
+	recent := slices.Clone(s.recent)
+	for _, c := range s.past {
+		if !slices.ContainsFunc(recent, c.same) {
+			recent = append(recent, c)
+		}
+	}
+	for i := range recent {
+		c := &recent[i]
 		for _, t := range all {
 			if t.Server == c.Server && t.Name == c.Tool {
 				rows = append(rows, row{t, c})
@@ -258,7 +318,15 @@ func (s *Start) updateForm(e *kit.Env, m tea.Msg) act.Action {
 			return nil
 		}
 	}
-	ev := s.form.Update(e.Keys, m)
+	keys := e.Keys
+	s.stay = false
+	if k, ok := m.(tea.KeyPressMsg); ok && key.Matches(k, keys.StartMore.Binding) {
+		// The form knows one key that sends.
+		more := *keys
+		more.FormSend.Binding = keys.StartMore.Binding
+		keys, s.stay = &more, true
+	}
+	ev := s.form.Update(keys, m)
 	switch ev.Kind {
 	case formview.Aside:
 		s.form, s.tool = nil, nil
@@ -266,6 +334,7 @@ func (s *Start) updateForm(e *kit.Env, m tea.Msg) act.Action {
 		if e.Readonly {
 			return act.Notice{Text: "This session is read-only: it starts nothing.", Error: true}
 		}
+		s.begun++
 		return act.Start{Request: monitor.StartRequest{
 			Server: s.tool.Server, Tool: s.tool.Name, Args: ev.Content, TTL: s.ttl, Plain: s.plain, TaskID: s.taskID,
 		}}
@@ -315,7 +384,7 @@ func (s *Start) Keys(e *kit.Env) []keymap.Binding {
 	}
 	send := k.FormSend
 	send.Short = "start"
-	out := []keymap.Binding{send, k.StartTTL, k.StartPlain}
+	out := []keymap.Binding{send, k.StartMore, k.StartTTL, k.StartPlain}
 	for _, b := range s.form.Keys(k) {
 		if b.Action != send.Action {
 			out = append(out, b)
@@ -328,11 +397,16 @@ func (s *Start) Keys(e *kit.Env) []keymap.Binding {
 func (s *Start) Status(e *kit.Env, w int) (left, right string) {
 	th := e.Theme
 	if s.form == nil {
-		n := len(s.rows(e))
+		rows := s.rows(e)
+		n := len(slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.call != nil }))
+		count := kit.Count(n, "tool")
+		if earlier := len(rows) - n; earlier > 0 {
+			count += ", " + kit.Count(earlier, "earlier call")
+		}
 		if s.taskID != "" {
 			right = th.Dim.Render("for the task that the server wants started as " + kit.ShortID(s.taskID))
 		}
-		return th.Dim.Render(kit.Count(n, "tool")), right
+		return th.Dim.Render(count), right
 	}
 	how := "as a task"
 	switch {
@@ -344,7 +418,10 @@ func (s *Start) Status(e *kit.Env, w int) (left, right string) {
 	if s.taskID != "" {
 		how += ", under the id " + kit.ShortID(s.taskID)
 	}
-	return th.Dim.Render("will run " + how), ""
+	if s.begun > 0 {
+		right = th.Dim.Render(kit.Thousands(s.begun) + " started from here")
+	}
+	return th.Dim.Render("will run " + how), right
 }
 
 // View implements kit.Screen.

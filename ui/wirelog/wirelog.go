@@ -8,8 +8,10 @@ package wirelog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,14 +172,11 @@ func (l *Log) Update(e *kit.Env, m tea.Msg) act.Action {
 	switch {
 	case key.Matches(k, keys.Open.Binding):
 		if l.n() > 0 {
-			entry := *l.at(l.table.Cursor)
-			l.open = &entry
-			l.follow = false
-			l.json = resultview.JSON{}
-			l.json.Set(entry.Bytes)
+			l.show(l.at(l.table.Cursor))
 		}
 	case key.Matches(k, keys.Filter.Binding):
 		l.filter.begin()
+		l.filter.suggest = l.complete(e)
 	case key.Matches(k, keys.Follow.Binding):
 		l.follow = !l.follow
 		if l.follow {
@@ -201,6 +200,38 @@ func (l *Log) Update(e *kit.Env, m tea.Msg) act.Action {
 	return nil
 }
 
+// show opens one message.
+func (l *Log) show(en *taskmodel.WireEntry) {
+	entry := *en
+	l.open, l.follow = &entry, false
+	l.json = resultview.JSON{}
+	l.json.Set(entry.Bytes)
+}
+
+// other is the request or the answer that belongs to the open message, -1 when
+// it is not here.
+func (l *Log) other() int {
+	if l.open == nil || l.open.ID == "" {
+		return -1
+	}
+	asks := func(en *taskmodel.WireEntry) bool { return en.Kind == "request" }
+	step := 1 // the answer comes after its request
+	if !asks(l.open) {
+		step = -1
+	}
+	at, ok := slices.BinarySearchFunc(l.entries, l.open.Seq, func(en taskmodel.WireEntry, seq int64) int { return cmp.Compare(en.Seq, seq) })
+	if !ok {
+		return -1
+	}
+	for i := at + step; i >= 0 && i < len(l.entries); i += step {
+		en := &l.entries[i]
+		if en.Server == l.open.Server && en.ID == l.open.ID && en.Direction != l.open.Direction && asks(en) != asks(l.open) {
+			return i
+		}
+	}
+	return -1
+}
+
 func (l *Log) updateOpen(e *kit.Env, m tea.Msg) act.Action {
 	ev, used := l.json.Update(e.Keys, m)
 	if ev.Kind == resultview.Copy {
@@ -214,6 +245,10 @@ func (l *Log) updateOpen(e *kit.Env, m tea.Msg) act.Action {
 		return nil
 	}
 	switch {
+	case key.Matches(k, e.Keys.NextPane.Binding), key.Matches(k, e.Keys.PrevPane.Binding):
+		if i := l.other(); i >= 0 {
+			l.show(&l.entries[i])
+		}
 	case key.Matches(k, e.Keys.Back.Binding):
 		l.open = nil
 	case key.Matches(k, e.Keys.Copy.Binding):
@@ -266,10 +301,22 @@ func (l *Log) save() act.Action {
 func (l *Log) Keys(e *kit.Env) []keymap.Binding {
 	k := e.Keys
 	switch {
+	case l.filter.typing:
+		return []keymap.Binding{k.Accept, k.Leave, k.Complete, k.HistoryUp}
 	case l.Typing():
 		return []keymap.Binding{k.Accept, k.Leave}
+	case l.open != nil && l.other() >= 0:
+		pair := k.NextPane
+		pair.Short = "its answer"
+		if l.open.Kind != "request" {
+			pair.Short = "its request"
+		}
+		return []keymap.Binding{pair, k.Fold, k.FoldAll, k.Search, k.Wrap, k.Copy, k.Save, k.Pager, k.Editor}
 	case l.open != nil:
 		return []keymap.Binding{k.Fold, k.FoldAll, k.Search, k.Wrap, k.Copy, k.Save, k.Pager, k.Editor}
+	}
+	if l.n() == 0 {
+		return []keymap.Binding{k.Filter, k.Tasks, k.Servers}
 	}
 	return []keymap.Binding{k.Open, k.Filter, k.Follow, k.Copy, k.Save}
 }
@@ -287,7 +334,13 @@ func (l *Log) Status(e *kit.Env, w int) (left, right string) {
 	if l.filter.typing {
 		right = th.Dim.Render(count)
 		if l.filter.err != "" {
-			right = th.Error.Render(safe.Truncate(l.filter.err, w/2, safe.Ellipsis))
+			st := th.Error
+			if len(l.filter.suggest) > 0 {
+				st = th.Dim // it is on its way
+			}
+			if safe.Width(safe.Line(l.filter.err)) <= w/2 || len(l.filter.suggest) > 0 {
+				right = st.Render(safe.Truncate(safe.Line(l.filter.err), w/2, safe.Ellipsis))
+			}
 		}
 		return th.Key.Render("/") + l.filter.edit.View(th, max(w-safe.Width(right)-3, 8)), right
 	}
