@@ -5,6 +5,7 @@ package tap
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,8 +29,26 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv("TAP_TEST"); mode != "" {
 		os.Exit(play(mode, os.Args[1:]))
 	}
-	goleak.VerifyTestMain(m)
+	// Most tests wait for a process, a poll or a timer, not for the processor.
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "6")
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		for _, f := range cleanUp {
+			f()
+		}
+		os.Exit(code)
+	}))
 }
+
+// cleanUp is called when all tests have run.
+var cleanUp []func()
+
+// notify has SIGTERM delivered to c.
+func notify(c chan<- os.Signal) { signal.Notify(c, syscall.SIGTERM) }
 
 // program is this binary as something else. The environment of the tests must
 // not have TAP_TEST; a tap hands it on, so the role of its server comes by an
@@ -112,6 +131,7 @@ func play(mode string, args []string) int {
 		}()
 		line, _ := bufio.NewReader(r).ReadString('\n')
 		c := exec.Command(args[1], append(args[2:len(args)-1:len(args)-1], strings.TrimSpace(line))...)
+		c.Env = append(os.Environ(), "RESOURCE="+args[len(args)-1])
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		err := c.Run()
 		stop()
@@ -119,6 +139,8 @@ func play(mode string, args []string) int {
 		if err != nil {
 			return 1
 		}
+	case "starter":
+		return playStarter(args)
 	case "lines": // answers each line
 		in := bufio.NewReader(os.Stdin)
 		for {

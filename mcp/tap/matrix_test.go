@@ -166,7 +166,7 @@ var operations = []operation{
 			a.get()
 		}},
 	{name: "result",
-		gen: map[taskmodel.Generation]hit{core: hits("r", "response", "tasks/result"), draft: hits("r", "response", "tasks/result")},
+		gen: map[taskmodel.Generation]hit{core: hits("r", "response", "tasks/result")},
 		do: func(a *watched) {
 			a.start("lint_file", `{"path":"a.go"}`)
 			a.strike()

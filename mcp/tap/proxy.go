@@ -30,6 +30,11 @@ type proxy struct {
 	convs  *convs
 }
 
+// idleLimit is how long a connection to the server may lie idle. Servers close
+// theirs after five seconds at the least (Node, uvicorn); a message that is sent
+// at that moment is lost. Agents' own HTTP clients keep the same distance.
+const idleLimit = 4 * time.Second
+
 // HTTP listens at o.Listen and passes everything on to o.URL, streams as they
 // come, header fields and sign-in untouched. It prints its address to o.Out and
 // returns when ctx ends. Where nothing but loopback may reach it, it refuses
@@ -59,7 +64,7 @@ func HTTP(ctx context.Context, o Options) error {
 		return err
 	}
 	transport := &http.Transport{DialContext: dial, ForceAttemptHTTP2: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
-		MaxIdleConns: 100, MaxIdleConnsPerHost: 100, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 15 * time.Second}
+		MaxIdleConns: 100, MaxIdleConnsPerHost: 100, IdleConnTimeout: idleLimit, TLSHandshakeTimeout: 15 * time.Second}
 	return serve(ctx, o, base, l, transport)
 }
 
@@ -236,6 +241,9 @@ func (p *proxy) request(r *http.Request) (*http.Request, error) {
 	p.t.q.put(piece{from: agent, whole: true, conv: x.c, over: x.r, b: b}, false)
 	_ = r.Body.Close()
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	// Where a connection turns out to be closed before anything was sent, it is
+	// sent on another.
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
 	if r.Header.Get("Content-Length") != "" {
 		r.Header.Set("Content-Length", strconv.Itoa(len(b)))
 	}

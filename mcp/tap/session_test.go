@@ -101,7 +101,7 @@ func startHTTP(t *testing.T, o Options) string {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(generous):
 			t.Error("the tap does not end")
 		}
 	})
@@ -115,7 +115,7 @@ func startHTTP(t *testing.T, o Options) string {
 
 func throughTap(t *testing.T, d mcp.Dialer, dir, era string, o mcp.Options) *agentSession {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 2*generous)
 	t.Cleanup(stop)
 	a := &agentSession{t: t, ctx: ctx, asked: make(chan taskmodel.Question, 100)}
 	var err error
@@ -123,7 +123,7 @@ func throughTap(t *testing.T, d mcp.Dialer, dir, era string, o mcp.Options) *age
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, stop := context.WithTimeout(context.Background(), generous)
 		defer stop()
 		_ = a.j.Close(ctx)
 	})
@@ -136,7 +136,7 @@ func throughTap(t *testing.T, d mcp.Dialer, dir, era string, o mcp.Options) *age
 }
 
 func (a *agentSession) close() {
-	ctx, stop := context.WithTimeout(context.Background(), 8*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), generous)
 	defer stop()
 	if a.c != nil {
 		if err := a.c.Close(ctx, true); err != nil {
@@ -170,7 +170,7 @@ func (a *agentSession) until(id string, ok func(taskmodel.Task) bool) taskmodel.
 			}
 		}
 		select {
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(40 * time.Millisecond):
 		case <-a.ctx.Done():
 			a.t.Fatalf("the journal has %+v of %s", last, id)
 		}
@@ -192,7 +192,7 @@ func (a *agentSession) question(task string, s taskmodel.QuestionState) taskmode
 			}
 		}
 		select {
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(40 * time.Millisecond):
 		case <-a.ctx.Done():
 			a.t.Fatalf("no question %s of %s", s, task)
 		}
@@ -234,7 +234,7 @@ func (a *agentSession) intend(kind string, id string, payload any) (json.RawMess
 			return detail, nil
 		}
 		select {
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(40 * time.Millisecond):
 		case <-a.ctx.Done():
 			a.t.Fatalf("nobody did %s", kind)
 		}
@@ -394,6 +394,7 @@ func TestFetchesAResult(t *testing.T) {
 func TestPassive(t *testing.T) {
 	for _, w := range ways[:2] {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			a := throughTap(t, w.open(t, dir, taskmodel.GenCore, 20, "--passive"), dir, w.era, mcp.Options{})
 			st := a.start("build", `{"target":"api"}`)
@@ -478,10 +479,11 @@ func TestRowsSayWhatBecameOfThem(t *testing.T) {
 		note     string
 	}{
 		{ways[0], taskmodel.Gone, "the session of claude-code is over (the server ended with exit code 0)"},
-		{ways[1], taskmodel.Restored, ""},
-		{ways[2], taskmodel.Restored, ""},
+		{ways[1], taskmodel.Stale, "the agent has ended its session"},
+		{ways[2], taskmodel.Stale, "the stream of its session has ended"},
 	} {
 		t.Run(tt.way.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			a := throughTap(t, tt.way.open(t, dir, taskmodel.GenCore, 1), dir, tt.way.era, mcp.Options{})
 			st := a.start("build", `{"target":"api"}`)
@@ -509,6 +511,7 @@ func TestRowsSayWhatBecameOfThem(t *testing.T) {
 func TestAnswersWhatACallWants(t *testing.T) {
 	for _, w := range ways[:2] {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			a := throughTap(t, w.open(t, dir, taskmodel.GenExtension, 50, "--answer"), dir, w.era, mcp.Options{NoElicitation: true})
 			started := make(chan mcp.Started, 1)

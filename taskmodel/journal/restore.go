@@ -136,6 +136,8 @@ func restored(t taskmodel.Task) taskmodel.Task {
 	case lost:
 	case t.Terminal():
 		t.Standing = taskmodel.Live
+	case t.Tap != "" && t.Standing == taskmodel.Stale:
+		// What its tap says of it holds.
 	default:
 		t.Standing = taskmodel.Restored
 		t.Note = "known from an earlier run"
