@@ -225,7 +225,7 @@ func openFile(ctx context.Context, target string) error {
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Stderr = &stderr
 	if err := c.Start(); err != nil {
-		return fmt.Errorf("it cannot be opened from here (%w); copy the address instead", err)
+		return fmt.Errorf("It cannot be opened from here (%w); copy the address instead", err)
 	}
 	go func() { _ = c.Wait() }()
 	return nil

@@ -141,6 +141,7 @@ func (m *model) pages(p pagesMsg) tea.Cmd {
 	waits := m.await == calling(p.server)
 	m.await = taskmodel.Key{}
 	m.env.Board = m.mon.Board()
+	m.others(ask.CalledMsg{Server: p.server, Tool: p.tool})
 	text := safe.Line(p.server) + " runs " + safe.Line(p.tool) + " only when " + plural(len(p.questions), "a page was", kit.Count(len(p.questions), "page")+" were") + " visited"
 	if !waits {
 		m.say(text+"; "+m.keys.Inbox.Label()+" shows it.", false)
@@ -201,7 +202,8 @@ func (m *model) start(a act.Start) tea.Cmd {
 			return pagesMsg{r.Server, r.Tool, wanted.Questions}
 		}
 		if err != nil {
-			return doneMsg{err: err}
+			ended := func() tea.Msg { return ask.CalledMsg{Server: r.Server, Tool: r.Tool} }
+			return doneMsg{err: err, then: act.Cmd{Cmd: ended}}
 		}
 		return startedMsg{reply.Key, r.Server, r.Tool, reply.Note, reply.Outcome}
 	}

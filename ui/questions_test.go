@@ -169,6 +169,7 @@ func TestI10_PageOfARefusedCall(t *testing.T) {
 		refuse := true
 		mon.OnStart = func(monitor.StartRequest) (monitor.StartReply, error) {
 			if !refuse {
+				time.Sleep(2 * time.Second)
 				put(func(q *taskmodel.Question) {
 					q.State, q.Withdrawn = taskmodel.QuestionWithdrawn, "the call was made again"
 				})
@@ -209,7 +210,9 @@ func TestI10_PageOfARefusedCall(t *testing.T) {
 			}
 			term.Press("k")
 		}
-		term.Press("enter", "r")
+		term.Press("enter", "r", "r") // twice, and called once
+		term.See("The call is under way.")
+		term.Pass(3 * time.Second)
 		term.See("emptied it")
 		wantCalls(t, mon, start, "answer ci/page/1/e1 accept ", start)
 		term.Press("esc")

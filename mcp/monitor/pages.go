@@ -118,7 +118,7 @@ func (s *server) putPages(call taskmodel.Call, task taskmodel.Key, wanted *mcp.U
 				"message": q.Message, "round": q.Round, "tool": call.Tool})}, nil)
 	}
 	s.closePages(call, put, "the call does not want it any more")
-	m.touch()
+	m.hurry()
 	return put
 }
 

@@ -78,7 +78,7 @@ func (s *server) asked(q taskmodel.Question, conn int) {
 	if !known {
 		s.asksEarly(q)
 	}
-	m.touch()
+	m.hurry()
 	s.m.history(s, taskmodel.Event{Time: m.now(), Server: s.spec.Name, Task: q.Task, Kind: taskmodel.EventQuestion,
 		Status: t.Status, Question: q.ID, Message: q.Message,
 		Detail: detail(map[string]any{"key": q.Key, "kind": q.Kind, "method": q.Method, "message": q.Message, "round": q.Round})},

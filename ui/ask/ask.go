@@ -26,7 +26,11 @@ type Ask struct {
 	q     taskmodel.Question
 	model formview.Model
 	sent  bool // an answer went from here
+	calls bool // the call that wanted the page visited is under way again
 }
+
+// CalledMsg is the end of a call that was made from a question's screen.
+type CalledMsg struct{ Server, Tool string }
 
 // Done closes the screen of a question, wherever it stands.
 type Done struct{ ID taskmodel.QuestionID }
@@ -103,6 +107,10 @@ func (a *Ask) Update(e *kit.Env, m tea.Msg) act.Action {
 			return act.Notice{Text: m.err.Error(), Error: true}
 		}
 		return a.event(e, a.model.Edited(m.text))
+	case CalledMsg:
+		if m.Server == a.q.ID.Server && m.Tool == a.q.Repeat.Tool {
+			a.calls = false
+		}
 	case FillMsg:
 		if m.ID != a.q.ID {
 			return nil
@@ -171,6 +179,9 @@ func (a *Ask) again(e *kit.Env) act.Action {
 	if e.Readonly {
 		return act.Notice{Text: "This session is read-only: it starts nothing.", Error: true}
 	}
+	if a.calls {
+		return act.Notice{Text: "The call is under way."}
+	}
 	c := a.q.Repeat
 	start := act.Start{Request: monitor.StartRequest{Server: a.q.ID.Server, Tool: c.Tool, Args: c.Args, TTL: c.TTL, Plain: c.Plain}}
 	left := 0
@@ -180,6 +191,7 @@ func (a *Ask) again(e *kit.Env) act.Action {
 		}
 	}
 	if left == 0 {
+		a.calls = true
 		return start
 	}
 	return act.Ask{Title: "Call " + safe.Line(c.Tool) + " again all the same?", Label: "call again", NoLabel: "go back", Yes: start,
@@ -213,7 +225,9 @@ func (a *Ask) Status(e *kit.Env, w int) (left, right string) {
 		left = th.Text.Render("Sending the answer …")
 	case taskmodel.QuestionAnswered:
 		left = th.Dim.Render("Answered, waiting for the server.")
-		if a.q.Repeat.Tool != "" {
+		if a.calls {
+			left = th.Text.Render("Calling " + safe.Line(a.q.Repeat.Tool) + " again …")
+		} else if a.q.Repeat.Tool != "" {
 			left = th.Dim.Render("Agreed; nothing was sent to the server.")
 		}
 	case taskmodel.QuestionUnconfirmed:
