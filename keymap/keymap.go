@@ -147,8 +147,8 @@ func Default() Map {
 	m := Map{
 		Up:       bind("up", "up k", "up", "one line up", Screens),
 		Down:     bind("down", "down j", "down", "one line down", Screens),
-		PageUp:   bind("page-up", "pgup ctrl+b", "page up", "one page up", Screens),
-		PageDown: bind("page-down", "pgdown ctrl+f", "page down", "one page down", Screens),
+		PageUp:   bind("page-up", "pgup ctrl+b ctrl+u", "page up", "one page up", Screens),
+		PageDown: bind("page-down", "pgdown ctrl+f ctrl+d", "page down", "one page down", Screens),
 		Top:      bind("top", "g home", "top", "to the first line", Screens),
 		Bottom:   bind("bottom", "G end", "bottom", "to the last line", Screens),
 		Left:     bind("left", "left h", "fold", "fold, or scroll left", Screens),

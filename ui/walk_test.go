@@ -39,7 +39,7 @@ var walk = []struct {
 		t.Press("/").Type("status:completed tool:build server:ci").Press("enter", "r").Pass(time.Second)
 	}, []string{"Result of", "Built"}},
 	{"`n` starts a task: choose a tool", func(t *screentest.Terminal) { t.Press("esc", "esc", "n").Pass(time.Second) }, []string{"Start", "enter choose"}},
-	{"`?` lists every key", func(t *screentest.Terminal) { t.Press("esc", "?") }, []string{"the inbox of questions", "group by server"}},
+	{"`?` lists every key", func(t *screentest.Terminal) { t.Press("esc", "?") }, []string{"answer the task's question", "the inbox of questions"}},
 	{"`q` quits", func(t *screentest.Terminal) { t.Press("esc", "q") }, []string{"question"}},
 }
 

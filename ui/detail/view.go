@@ -133,6 +133,9 @@ func life(e *kit.Env, t *taskmodel.Task) (s string, warn bool) {
 	case !at.After(e.Now):
 		return "its time of " + kit.Long(t.TTL.Duration) + " is over", true
 	}
+	if t.Terminal() {
+		return fmt.Sprintf("kept there %s more", e.LeftLong(at)), false
+	}
 	return fmt.Sprintf("ends in %s (%s of life)", e.LeftLong(at), kit.Long(t.TTL.Duration)), !t.Terminal() && at.Sub(e.Now) < time.Minute
 }
 

@@ -5,6 +5,8 @@
 package help
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"charm.land/bubbles/v2/key"
@@ -82,6 +84,11 @@ func (h *Help) lines(e *kit.Env, w int) [][]kit.Span {
 		in = keymap.List
 	}
 	here := e.Keys.Sections(in)
+	// What one came for goes before how to move about.
+	order := []string{"Tasks", "Servers", "Text", "Go to", "List", "Move", "Program"}
+	slices.SortStableFunc(here, func(a, b keymap.Section) int {
+		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
+	})
 	for _, s := range here {
 		block(s.Name, s.Bindings)
 	}

@@ -181,9 +181,38 @@ func (v *View) Update(k *keymap.Map, m tea.Msg) (e Event, used bool) {
 	case v.tab == 0 && v.block(k, km, &e):
 		return e, true
 	default:
-		return Event{}, t.page.update(k, m)
+		used := t.page.update(k, m)
+		if used && v.tab == 0 {
+			v.follow()
+		}
+		return Event{}, used
 	}
 	return Event{}, true
+}
+
+// follow selects a block that is in the window when the selected one has been
+// scrolled out of it.
+func (v *View) follow() {
+	p := v.tabs[0].page
+	middle := -1
+	for i, s := range p.secs {
+		from, to := p.starts[i], p.n
+		if i+1 < len(p.secs) {
+			to = p.starts[i+1]
+		}
+		if s.block < 0 || to <= p.top || from >= p.top+p.h {
+			continue
+		}
+		if s.block == v.sel {
+			return
+		}
+		if middle < 0 || from <= p.top+p.h/2 {
+			middle = s.block
+		}
+	}
+	if middle >= 0 {
+		v.sel = middle
+	}
 }
 
 func (v *View) folds(k *keymap.Map, km tea.KeyPressMsg, t *tab) bool {
