@@ -199,6 +199,10 @@ func (c *httpConn) statusError(res *http.Response) *StatusError {
 	timer := time.AfterFunc(5*time.Second, func() { res.Body.Close() })
 	b, _ := io.ReadAll(io.LimitReader(res.Body, bodyJSON))
 	timer.Stop()
+	b = masked(res.Request, c.conf.Header, b)
+	if at := e.Header.Get("Location"); at != "" {
+		e.Header.Set("Location", string(masked(res.Request, c.conf.Header, []byte(at))))
+	}
 	t := bytes.TrimSpace(b)
 	if len(t) > 0 && t[0] == '{' {
 		if m, err := jsonrpc.Decode(t, 0); err == nil && m.Error != nil {

@@ -133,6 +133,7 @@ func (r *run) report(err error, server string) int {
 			body["kind"] = "failed"
 		}
 		b, _ := json.Marshal(map[string]any{"error": body})
+		b = escapeControls(b)
 		fmt.Fprintln(r.env.Stderr, string(b))
 	} else {
 		msg := safe.Line(e.Message)

@@ -174,7 +174,7 @@ func (s *screen) until(what string, ok func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("not in %s: %s\n%s\nthe last bytes: %q", patience, what, s.text(), tail(s.bytes()))
+			s.t.Fatalf("not in %s: %s (on are %v)\n%s\nthe last bytes: %q", patience, what, on(s.bytes()), s.text(), tail(s.bytes()))
 		}
 	}
 }
@@ -251,7 +251,7 @@ func (s *screen) alone() {
 var modes = regexp.MustCompile(`\x1b\[\?([\d;]+)([hl])|\x1b\[([<>])(\d*)u|\x1b\[>4(?:;(\d+))?m`)
 
 // on are the modes that are left on by what was written to the terminal:
-// "1049", "2004", "keys" and so on; the cursor is "25" where it is hidden.
+// "1049", "2004", "keys" and so on; the cursor is "25" where it is hidden, and lines are "7" where they do not wrap.
 func on(out []byte) []string {
 	set := map[string]bool{}
 	keys := 0
@@ -259,7 +259,7 @@ func on(out []byte) []string {
 		switch {
 		case len(m[1]) > 0:
 			for n := range strings.SplitSeq(string(m[1]), ";") {
-				set[n] = (m[2][0] == 'h') != (n == "25")
+				set[n] = (m[2][0] == 'h') != (n == "25" || n == "7")
 			}
 		case len(m[3]) > 0 && m[3][0] == '>':
 			keys++
@@ -283,5 +283,6 @@ func on(out []byte) []string {
 // given asserts that the terminal is as it was before.
 func (s *screen) given() {
 	s.t.Helper()
-	s.until("the terminal is given back", func() bool { return len(on(s.bytes())) == 0 && s.termios() == s.before })
+	s.until("the terminal is given back", func() bool { return len(on(s.bytes())) == 0 })
+	s.until("the terminal is set as before", func() bool { return s.termios() == s.before })
 }
