@@ -1,9 +1,13 @@
 package form
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,23 +29,26 @@ func (g generator) maybe(p float64, s string) string {
 
 func (g generator) property() string {
 	n := g.IntN(6)
+	words := g.maybe(.2, `"title":"A title"`) + g.maybe(.2, `"description":"What it is for."`)
 	switch g.IntN(10) {
 	case 0:
-		return `{"type":"string"` + g.maybe(.4, fmt.Sprintf(`"minLength":%d`, n)) + g.maybe(.4, fmt.Sprintf(`"maxLength":%d`, n+g.IntN(6))) + g.maybe(.3, `"pattern":"`+g.one("^[a-z]+$", "x", "^.{2}", `\\d`)+`"`) + g.maybe(.2, `"default":"dflt"`) + `}`
+		return `{"type":"string"` + words + g.maybe(.4, fmt.Sprintf(`"minLength":%d`, n)) + g.maybe(.4, fmt.Sprintf(`"maxLength":%d`, n+g.IntN(6))) + g.maybe(.3, `"pattern":"`+g.one("^[a-z]+$", "x", "^.{2}", `\\d`)+`"`) + g.maybe(.2, `"default":"dflt"`) + `}`
 	case 1:
-		return `{"type":"string","format":"` + g.one("email", "uri", "date", "date-time") + `"}`
+		i := g.IntN(4)
+		return `{"type":"string","format":"` + []string{"email", "uri", "date", "date-time"}[i] + `"` + words + g.maybe(.2, fmt.Sprintf(`"minLength":%d`, 4*n)) + g.maybe(.2, fmt.Sprintf(`"maxLength":%d`, 6*n)) +
+			g.maybe(.3, `"default":"`+g.one("", "nothing", []string{"a@example.org", "https://example.org", "2026-12-01", "2026-12-01T00:00:00Z"}[i])+`"`) + `}`
 	case 2:
-		return `{"type":"number"` + g.maybe(.5, fmt.Sprintf(`"minimum":%d.5`, n-3)) + g.maybe(.5, fmt.Sprintf(`"maximum":%d`, n+g.IntN(4))) + g.maybe(.2, `"multipleOf":0.5`) + g.maybe(.2, `"default":2.5`) + `}`
+		return `{"type":"number"` + words + g.maybe(.5, fmt.Sprintf(`"minimum":%d.5`, n-3)) + g.maybe(.5, fmt.Sprintf(`"maximum":%d`, n+g.IntN(4))) + g.maybe(.2, `"multipleOf":0.5`) + g.maybe(.2, `"default":2.5`) + `}`
 	case 3:
-		return `{"type":"integer"` + g.maybe(.5, fmt.Sprintf(`"minimum":%d`, n-3)) + g.maybe(.5, fmt.Sprintf(`"maximum":%d`, n)) + g.maybe(.2, `"exclusiveMinimum":0`) + g.maybe(.2, `"default":9007199254740993`) + `}`
+		return `{"type":"integer"` + words + g.maybe(.5, fmt.Sprintf(`"minimum":%d`, n-3)) + g.maybe(.5, fmt.Sprintf(`"maximum":%d`, n)) + g.maybe(.2, `"exclusiveMinimum":0`) + g.maybe(.2, `"default":9007199254740993`) + `}`
 	case 4:
-		return `{"type":"boolean"` + g.maybe(.4, `"default":`+g.one("true", "false")) + `}`
+		return `{"type":"boolean"` + words + g.maybe(.4, `"default":`+g.one("true", "false")) + `}`
 	case 5:
-		return `{"type":"string","enum":["a","b","c"]` + g.maybe(.4, `"enumNames":["A"]`) + g.maybe(.3, `"default":"`+g.one("a", "zzz")+`"`) + `}`
+		return `{"type":"string","enum":["a","b","c"]` + words + g.maybe(.4, `"enumNames":`+g.one(`["A"]`, `["A","B","C"]`)) + g.maybe(.3, `"default":"`+g.one("a", "zzz")+`"`) + `}`
 	case 6:
-		return `{` + g.one(`"type":"string",`, ``) + `"` + g.one("oneOf", "anyOf") + `":[{"const":"a","title":"A"},{"const":"b","title":"B"}]}`
+		return `{` + g.one(`"type":"string",`, ``) + `"` + g.one("oneOf", "anyOf") + `":[{"const":"a","title":"A"},{"const":"b","title":"B"}]` + words + g.maybe(.3, `"default":"b"`) + `}`
 	case 7:
-		return `{"type":"array","items":{"` + g.one(`type":"string","enum":["a","b","c"]`, `anyOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]`) + `}` + g.maybe(.5, fmt.Sprintf(`"minItems":%d`, g.IntN(3))) + g.maybe(.5, fmt.Sprintf(`"maxItems":%d`, g.IntN(3))) + g.maybe(.3, `"default":["a"]`) + `}`
+		return `{"type":"array","items":{"` + g.one(`type":"string","enum":["a","b","c"]`, `anyOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]`, `oneOf":[{"const":"a","title":"A"},{"const":"b","title":"B"}]`) + `}` + words + g.maybe(.5, fmt.Sprintf(`"minItems":%d`, g.IntN(3))) + g.maybe(.5, fmt.Sprintf(`"maxItems":%d`, g.IntN(3))) + g.maybe(.3, `"default":["a"]`) + `}`
 	case 8:
 		return `{"$ref":"#/$defs/` + g.one("colour", "share") + `"}`
 	}
@@ -129,6 +136,7 @@ func TestWhatTheFormLetsThroughIsWhatValidates(t *testing.T) {
 			if err != nil {
 				content = f.Preview(d)
 			}
+			unset(t, f, d, content)
 			inst, jerr := jsonschema.UnmarshalJSON(strings.NewReader(string(content)))
 			if jerr != nil {
 				t.Fatalf("seed %d: %s is no JSON", seed, content)
@@ -155,6 +163,111 @@ func TestWhatTheFormLetsThroughIsWhatValidates(t *testing.T) {
 	if through < 500 || blocked < 500 {
 		t.Errorf("the test is lopsided: %d through, %d blocked", through, blocked)
 	}
+}
+
+// unset checks that a field which is not set is left out, and that one which is
+// set and empty is not: they are two answers.
+func unset(t *testing.T, f *Form, d Draft, content json.RawMessage) {
+	t.Helper()
+	var sent map[string]json.RawMessage
+	if err := json.Unmarshal(content, &sent); err != nil {
+		t.Fatalf("%s: %v", content, err)
+	}
+	for i, fl := range f.Fields {
+		got, there := sent[fl.Name]
+		v := d.Values[i]
+		switch {
+		case v.Other != nil:
+		case !v.Set && there:
+			t.Fatalf("%s is not set and is sent as %s", fl.Name, got)
+		case v.Set && fl.Kind == Text && v.Text == "" && string(got) != `""`:
+			t.Fatalf("%s is set and empty, and is sent as %q", fl.Name, got)
+		case v.Set && fl.Kind == Multi && len(v.Picked) == 0 && string(got) != `[]`:
+			t.Fatalf("%s is set and has nothing picked, and is sent as %q", fl.Name, got)
+		}
+	}
+}
+
+// The schemas that the property test makes are of the specification's subset,
+// and use all of it: each property is a PrimitiveSchemaDefinition of the
+// official schema of 2025-11-25, or one of the further spellings that are met,
+// and every keyword of the official definitions is among them.
+func TestTheGeneratorMakesTheWholeSubset(t *testing.T) {
+	b, err := os.ReadFile("../../../shared/schema/mcp-2025-11-25.schema.json")
+	if err != nil {
+		t.Skip("the official schema is not here: ", err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("mem:///mcp", doc); err != nil {
+		t.Fatal(err)
+	}
+	compile := func(name string) *jsonschema.Schema {
+		s, err := c.Compile("mem:///mcp#/$defs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	kinds := []string{"StringSchema", "NumberSchema", "BooleanSchema", "UntitledSingleSelectEnumSchema", "TitledSingleSelectEnumSchema",
+		"UntitledMultiSelectEnumSchema", "TitledMultiSelectEnumSchema", "LegacyTitledEnumSchema"}
+	whole := compile("PrimitiveSchemaDefinition")
+	missing := map[string]bool{}
+	judges := map[string]*jsonschema.Schema{}
+	for _, k := range kinds {
+		judges[k] = compile(k)
+		var def struct{ Properties map[string]any }
+		if err := json.Unmarshal(member(t, b, k), &def); err != nil || len(def.Properties) == 0 {
+			t.Fatalf("%s has no properties: %v", k, err)
+		}
+		for p := range def.Properties {
+			missing[k+"."+p] = true
+		}
+	}
+	within := 0
+	for seed := range uint64(1500) {
+		g := generator{rand.New(rand.NewPCG(seed, 7))}
+		var s struct{ Properties map[string]json.RawMessage }
+		if err := json.Unmarshal([]byte(g.schema()), &s); err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range s.Properties {
+			inst, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole.Validate(inst) != nil {
+				continue // a further spelling
+			}
+			within++
+			for _, k := range kinds {
+				if judges[k].Validate(inst) != nil {
+					continue
+				}
+				for p := range inst.(map[string]any) {
+					delete(missing, k+"."+p)
+				}
+			}
+		}
+	}
+	if within < 1000 || len(missing) > 0 {
+		t.Errorf("%d properties are of the subset; not made: %v", within, slices.Sorted(maps.Keys(missing)))
+	}
+}
+
+// member is a definition of a schema.
+func member(t *testing.T, schema []byte, name string) json.RawMessage {
+	t.Helper()
+	var s struct {
+		Defs map[string]json.RawMessage `json:"$defs"`
+	}
+	if err := json.Unmarshal(schema, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Defs[name]
 }
 
 // FuzzForm: whatever comes as a schema and as content, nothing panics, and
