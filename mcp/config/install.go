@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -68,7 +69,13 @@ func (c TapChange) Save() (string, error) {
 		return "", fmt.Errorf("%s has changed meanwhile; nothing was written", c.File)
 	}
 	kept := path + ".before-tap-" + time.Now().Format("20060102T150405")
-	if err := writeNew(kept, c.before, info.Mode().Perm()); err != nil {
+	err = writeNew(kept, c.before, info.Mode().Perm())
+	for n := 2; errors.Is(err, fs.ErrExist) && n < 100; n++ { // of the same second
+		if err = writeNew(fmt.Sprintf("%s-%d", kept, n), c.before, info.Mode().Perm()); err == nil {
+			kept = fmt.Sprintf("%s-%d", kept, n)
+		}
+	}
+	if err != nil {
 		return "", fmt.Errorf("cannot keep a copy, so nothing was written: %w", err)
 	}
 	next := path + ".mcptasks-new"

@@ -67,13 +67,6 @@ func transcribed(t *testing.T, name string, direct, tapped []string) {
 	}
 }
 
-func same(t *testing.T, direct, tapped string) {
-	t.Helper()
-	if direct != tapped {
-		t.Errorf("without a tap:\n%s\nthrough it:\n%s", direct, tapped)
-	}
-}
-
 // recorded checks what the journal has of the tasks that passed.
 func recorded(t *testing.T, dir, agent string, gen taskmodel.Generation, want map[string]taskmodel.Status) {
 	t.Helper()

@@ -64,6 +64,17 @@ var commands = map[string]struct{ run, want string }{
 	`mcptasks login ci`:                                                     {"", "the sign-in's tests"},
 	`mcptasks tap -- COMMAND ARG…`:                                          {"", "the tap's tests"},
 	`mcptasks tap --install FILE SERVER`:                                    {"", "the tap's tests"},
+
+	`mcptasks tap`: {"", "below, with what it needs"},
+	// Package tap's TestProgramReadme runs these, on the built program.
+	`mcptasks tap --install .mcp.json ci`:                                            {"", "mcp/tap"},
+	`mcptasks tap --install .mcp.json ci --write`:                                    {"", "mcp/tap"},
+	`mcptasks tap --uninstall .mcp.json ci --write`:                                  {"", "mcp/tap"},
+	`mcptasks tap -- npx -y @modelcontextprotocol/server-everything stdio`:           {"", "mcp/tap"},
+	`mcptasks tap --passive -- npx -y @modelcontextprotocol/server-everything stdio`: {"", "mcp/tap"},
+	`mcptasks tap --answer -- npx -y @modelcontextprotocol/server-everything stdio`:  {"", "mcp/tap"},
+	`mcptasks tap --listen 127.0.0.1:7070 https://ci.example/mcp`:                    {"", "mcp/tap"},
+	`mcptasks tap --listen 0.0.0.0:7070 --public https://ci.example/mcp`:             {"", "mcp/tap"},
 }
 
 // TestReadmeCommands runs every command of the README.
