@@ -108,30 +108,48 @@ func TestPeerMcpGo(t *testing.T) {
 	}
 }
 
-// TestPeerWithoutTasks: a server of the go-sdk has none, in either era; its
-// tools can be called.
+// TestPeerWithoutTasks: a server of the go-sdk has none in either era, one of
+// mcp-go none in the modern; their tools can be called.
 func TestPeerWithoutTasks(t *testing.T) {
+	stdio := func(name string) func(*testing.T) Dialer {
+		return func(t *testing.T) Dialer { return stdioPeer(t, name) }
+	}
+	http := func(name string) func(*testing.T) Dialer {
+		return func(t *testing.T) Dialer { return httpPeer(t, name) }
+	}
+	greet := StartCall{Tool: "greet", Args: json.RawMessage(`{"name":"Ada"}`), Plain: true}
+	now := StartCall{Tool: "now", Plain: true}
 	for _, c := range []struct {
 		name string
 		dial func(*testing.T) Dialer
+		era  string               // forced; "": found
 		gen  taskmodel.Generation // whose schema is spoken
+		call StartCall
+		want string
 	}{
-		{"recorded", func(t *testing.T) Dialer { return replayPeer(t, "go-sdk-stdio") }, taskmodel.GenExtension},
-		{"stdio", func(t *testing.T) Dialer { return stdioPeer(t, "go-sdk") }, taskmodel.GenExtension},
-		{"http", func(t *testing.T) Dialer { return httpPeer(t, "go-sdk-http") }, taskmodel.GenCore},
+		{"recorded", func(t *testing.T) Dialer { return replayPeer(t, "go-sdk-stdio") }, "", taskmodel.GenExtension, greet, "Hello, Ada"},
+		{"stdio", stdio("go-sdk"), "", taskmodel.GenExtension, greet, "Hello, Ada"},
+		{"stdio, legacy", stdio("go-sdk"), eraLegacy, taskmodel.GenCore, greet, "Hello, Ada"},
+		{"http", http("go-sdk-http"), "", taskmodel.GenCore, greet, "Hello, Ada"},
+		{"mcp-go, modern", stdio("mcp-go"), eraModern, taskmodel.GenExtension, now, `"text":"2`},
+		{"mcp-go, modern, http", http("mcp-go-http"), eraModern, taskmodel.GenExtension, now, `"text":"2`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := connectPeer(t, c.dial(t), c.gen)
+			d := c.dial(t)
+			if r, ok := d.(*recorder); ok && c.era != "" {
+				d = r.Dialer // another session is kept under this name
+			}
+			p := connectPeer(t, d, c.gen, c.era)
 			if i := p.c.Info(); i.Generation != taskmodel.GenNone || i.Can.Start || i.Can.StartWhy == "" {
 				t.Fatalf("%+v", i)
 			}
 			tools, err := p.c.Tools(p.ctx)
-			if err != nil || len(tools) != 1 || tools[0].WhyNotTask == "" {
+			if err != nil || len(tools) == 0 || tools[0].WhyNotTask == "" {
 				t.Errorf("%+v %v", tools, err)
 			}
-			st, err := p.c.Tasks().Start(p.ctx, StartCall{Tool: "greet", Args: json.RawMessage(`{"name":"Ada"}`), Plain: true})
-			if err != nil || !strings.Contains(string(st.Outcome.Result), "Hello, Ada") {
+			st, err := p.c.Tasks().Start(p.ctx, c.call)
+			if err != nil || !strings.Contains(string(st.Outcome.Result), c.want) {
 				t.Errorf("%+v %v", st, err)
 			}
 		})

@@ -3,6 +3,8 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -129,5 +131,22 @@ func rmcpEnds(p *peerSession) {
 	// It answers no subscriptions/listen: nothing is taken for pushed.
 	if err := p.c.Tasks().Watch(p.ctx, []string{s.ID}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestExtensionPeersPushNothing: why a push of this generation is proven by
+// scripted servers alone. A peer that begins to push makes it fail, and then has
+// to be tried (ext-tasks, Task Status Notifications).
+func TestExtensionPeersPushNothing(t *testing.T) {
+	for _, name := range []string{"rmcp-stdio", "fastmcp-stdio", "fastmcp-http"} {
+		b, err := os.ReadFile(filepath.Join("testdata", "peers", name+".jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if strings.HasPrefix(line, "<") && strings.HasPrefix(stringAt(json.RawMessage(line[2:]), "method"), "notifications/tasks") {
+				t.Errorf("%s pushes: %s", name, line)
+			}
+		}
 	}
 }

@@ -73,7 +73,8 @@ func (p *peerSession) pushedTo(id string, status taskmodel.Status) {
 	}
 }
 
-func connectPeer(t *testing.T, d Dialer, g taskmodel.Generation) *peerSession {
+// connectPeer connects; an era given is forced.
+func connectPeer(t *testing.T, d Dialer, g taskmodel.Generation, era ...string) *peerSession {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(stop)
@@ -84,7 +85,7 @@ func connectPeer(t *testing.T, d Dialer, g taskmodel.Generation) *peerSession {
 	if _, ok := d.(*replayedPeer); ok {
 		p.pace = time.Millisecond
 	}
-	c, err := Connect(ctx, Options{Name: "peer", Dialer: d, ClientVersion: "1", Handler: p,
+	c, err := Connect(ctx, Options{Name: "peer", Dialer: d, ClientVersion: "1", Handler: p, Era: strings.Join(era, ""),
 		Roots: func() []Root { return []Root{{URI: "file:///tmp"}} }})
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,9 @@ var (
 
 func demo(gen, way string) group {
 	g := group{gen: gen, way: way}
+	if way == "sse" {
+		g.set = []string{"p.transport=sse"}
+	}
 	release := []string{"service=api", "version=v1.2.3", "environment=staging"}
 	g.steps = []step{started(gen, "reindex_search", "index=x")}
 	if gen == extension {
@@ -43,11 +46,18 @@ func demo(gen, way string) group {
 		reconnects("reindex_search", "index=x"),
 		codes(true, "reindex_search", "index=x"),
 	)
+	if gen != draft { // which keeps a task for a while after its end
+		g.steps = append(g.steps, expires("nightly_export"))
+	}
 	return g
 }
 
 func demos() []group {
-	return []group{demo(draft, "stdio"), demo(draft, "http"), demo(core, "stdio"), demo(core, "http"), demo(extension, "stdio"), demo(extension, "http")}
+	return []group{
+		demo(draft, "stdio"), demo(draft, "http"), demo(draft, "sse"),
+		demo(core, "stdio"), demo(core, "http"), demo(core, "sse"),
+		demo(extension, "stdio"), demo(extension, "http"),
+	}
 }
 
 func TestDemo(t *testing.T) {
@@ -70,6 +80,9 @@ func TestDemo(t *testing.T) {
 			at, err := url.Parse(address)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if g.way == "sse" {
+				address = strings.TrimSuffix(address, "/mcp") + "/sse"
 			}
 			u.flags = append(u.flags, "-s", "p="+address)
 			g.run(t, u, func() {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		// The peers' own pace is what most of the time goes into.
-		_ = f.Value.Set("6")
+		_ = f.Value.Set("8")
 	}
 	os.Exit(build(m))
 }
