@@ -1,4 +1,4 @@
-//go:build linux
+//go:build unix
 
 package tap
 
@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,6 +49,9 @@ var built = sync.OnceValues(func() (string, error) {
 
 func mcptasks(t *testing.T) string {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("looks for processes in /proc")
+	}
 	p, err := built()
 	if err != nil {
 		t.Fatal(err)

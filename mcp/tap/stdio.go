@@ -51,6 +51,9 @@ func Stdio(ctx context.Context, o Options) (Exit, error) {
 	if err != nil {
 		return Exit{Code: 126}, fmt.Errorf("making pipes for %q: %w", o.Command[0], err)
 	}
+	for _, pipe := range []any{ours[0], ours[1], o.In, o.Out} {
+		roomier(pipe)
+	}
 	// The server's stderr is ours: the bytes do not even come by.
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], o.Err
 
