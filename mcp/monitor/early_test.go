@@ -130,3 +130,38 @@ func TestDraftBesideTheHolder(t *testing.T) {
 		}
 	})
 }
+
+// What is forgotten does not pile up: when the server has let go of such a task
+// too, so does the monitor.
+func TestForgottenDoNotPileUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		f.put("x", taskmodel.Working)
+		f.put("y", taskmodel.Working)
+		r := run(t, nil, []string{"ci"}, f)
+		r.sleep(2 * time.Second)
+		for _, id := range []string{"x", "y"} {
+			if err := r.m.Forget(t.Context(), key("ci", id), false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.drop("x")
+		kept := func() (n int) {
+			if err := r.m.do(t.Context(), func() { n = len(r.m.byName["ci"].forgot) }); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		r.sleep(relistEvery + 10*time.Second)
+		if n := kept(); n != 2 {
+			t.Errorf("after one listing %d are remembered", n)
+		}
+		r.sleep(5 * relistEvery)
+		if n := kept(); n != 1 {
+			t.Errorf("%d are remembered", n)
+		}
+		if n := r.board().Len(); n != 0 {
+			t.Errorf("%d tasks are back", n)
+		}
+	})
+}

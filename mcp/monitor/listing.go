@@ -148,10 +148,14 @@ func (s *server) paged(l *sweep, asked, heard time.Time, p mcp.Page, err error) 
 	fresh := 0
 	for i := range p.Tasks {
 		snap := p.Tasks[i]
-		if snap.ID == "" || s.forgot[snap.ID] {
+		if snap.ID == "" {
 			continue
 		}
 		h := maphash.String(idHash, snap.ID)
+		if s.forgets(snap.ID) {
+			l.seen[h] = struct{}{}
+			continue
+		}
 		if _, again := l.seen[h]; !again {
 			l.seen[h] = struct{}{}
 			fresh++
@@ -237,6 +241,7 @@ func (s *server) endListing(l *sweep, why string, now time.Time) {
 	if why == "" {
 		s.listFail = 0
 		s.listed = l.covered
+		s.unlisted(l)
 	}
 	s.pages = max(l.pages, 1)
 	if s.row.Listing || s.row.ListIncomplete != why {
@@ -252,6 +257,40 @@ func (s *server) endListing(l *sweep, why string, now time.Time) {
 	wait := max(relistEvery, time.Duration(s.pages)*relistPage)
 	s.m.alarms.set(s.lister, now.Add(s.m.jitter(wait)))
 	s.arm()
+}
+
+// unlisted lets go of the forgotten tasks that the server does not have any more:
+// nothing will bring them back.
+func (s *server) unlisted(l *sweep) {
+	for id, f := range s.forgot {
+		_, listed := l.seen[maphash.String(idHash, id)]
+		switch {
+		case listed:
+			f.missed = 0
+		case f.at.Before(l.start):
+			f.missed++ // a listing may lack a task now and then
+		}
+		if s.forgot[id] = f; f.missed >= forgetAfter {
+			delete(s.forgot, id)
+		}
+	}
+}
+
+// A forgotten is a task that the person does not want to see any more.
+type forgotten struct {
+	at     time.Time
+	missed int // whole listings in a row that did not have it
+}
+
+// forgetAfter is how many listings must lack a forgotten task before it is
+// forgotten that it was.
+const forgetAfter = 3
+
+func (s *server) forget(id string) { s.forgot[id] = forgotten{at: s.m.now()} }
+
+func (s *server) forgets(id string) bool {
+	_, yes := s.forgot[id]
+	return yes
 }
 
 // horizon is how far ahead of its time a task may be refreshed by a listing:

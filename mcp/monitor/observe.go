@@ -10,7 +10,7 @@ import (
 
 // heardPush takes a status that the server told unasked.
 func (s *server) heardPush(n *note) {
-	if n.obs.ID == "" || s.forgot[n.obs.ID] {
+	if n.obs.ID == "" || s.forgets(n.obs.ID) {
 		return
 	}
 	if n.obs.Source == taskmodel.FromPush {

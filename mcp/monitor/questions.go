@@ -25,7 +25,7 @@ const (
 // asked takes a question, or one that was seen again.
 func (s *server) asked(q taskmodel.Question, conn int) {
 	m := s.m
-	if s.forgot[q.Task.ID] && q.Task.ID != "" && q.Task.Role == taskmodel.Requestor {
+	if s.forgets(q.Task.ID) && q.Task.ID != "" && q.Task.Role == taskmodel.Requestor {
 		return
 	}
 	if s.openQuestions() >= maxQuestions {

@@ -50,7 +50,7 @@ func (s *server) restored(r journal.Restored) {
 	s.heir = true
 	for _, k := range r.Forgotten {
 		if k.Role != taskmodel.Receiver {
-			s.forgot[k.ID] = true
+			s.forget(k.ID)
 		}
 	}
 	for _, t := range r.Tasks {
@@ -131,7 +131,7 @@ func (s *server) changes(c journal.Changes) {
 		if t.Role == "" {
 			t.Role = taskmodel.Requestor
 		}
-		if s.forgot[t.ID] && t.Role == taskmodel.Requestor || !s.mirrors(t) {
+		if s.forgets(t.ID) && t.Role == taskmodel.Requestor || !s.mirrors(t) {
 			continue
 		}
 		old, known := m.board.Task(t.Key)
@@ -198,7 +198,7 @@ func (s *server) changes(c journal.Changes) {
 			m.touch()
 		}
 		if k.Role != taskmodel.Receiver {
-			s.forgot[k.ID] = true
+			s.forget(k.ID)
 		}
 	}
 }

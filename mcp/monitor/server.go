@@ -78,10 +78,10 @@ type server struct {
 	pages    int // of the last whole listing
 	listed   int // watches that the last whole listing had
 	sweepNo  int
-	cannot   bool            // the server has no listing
-	listFail int             // failed listings in a row
-	forgot   map[string]bool // forgotten by the person: a listing does not bring them back
-	count    int             // tasks on the board
+	cannot   bool                 // the server has no listing
+	listFail int                  // failed listings in a row
+	forgot   map[string]forgotten // forgotten by the person: a listing does not bring them back
+	count    int                  // tasks on the board
 
 	// Results.
 	results map[string]*fetch
@@ -104,7 +104,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 		m: m, spec: spec, lane: m.mail.lane(),
 		ends: map[string][]chan struct{}{}, turn: make(chan struct{}),
 		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{}, early: map[taskmodel.Key][]taskmodel.QuestionID{}, visits: map[taskmodel.QuestionID]bool{},
-		watches: map[string]*watch{}, forgot: map[string]bool{}, results: map[string]*fetch{}, owing: map[string]debt{}, queued: map[string]bool{}, inFocus: map[string]bool{},
+		watches: map[string]*watch{}, forgot: map[string]forgotten{}, results: map[string]*fetch{}, owing: map[string]debt{}, queued: map[string]bool{}, inFocus: map[string]bool{},
 		row: taskmodel.Server{
 			Name: spec.Name, Target: spec.Target, Source: spec.Source, Warning: spec.Warning,
 			State: taskmodel.ServerOff, StateSince: now, Roots: slices.Clone(spec.Roots),

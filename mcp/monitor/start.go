@@ -234,7 +234,7 @@ func (m *Monitor) Forget(ctx context.Context, k taskmodel.Key, deleteThere bool)
 			}
 			s.unwatch(k.ID)
 			s.paid(k.ID)
-			s.forgot[k.ID] = true
+			s.forget(k.ID)
 		}
 		for _, id := range t.Inputs {
 			m.board.DropQuestion(id)
