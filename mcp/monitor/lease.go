@@ -15,12 +15,13 @@ const (
 	leaseTries = 3       // before a journal that gives no answer counts as none
 	stdioLease = "stdio" // a program has no session; one process runs it at a time
 	sseLease   = "sse"   // nor has HTTP+SSE: what a server knows there is its connection's
+	httpLease  = "http"  // the one session over Streamable HTTP, whatever its id
 )
 
 // A lease is the right to connect to a server as far as other processes on the
 // same journal are concerned: one holds it, the others show what it writes.
 type lease struct {
-	session string // what is leased: the HTTP session, "stdio", "sse", or "" when nothing is
+	session string // what is leased: "http", "stdio", "sse", or "" when nothing is
 	held    bool
 	holder  string // in words, when another has it
 	since   int64  // for Changes
@@ -45,7 +46,7 @@ func (s *server) enter() {
 	case s.spec.Era == "sse" || s.era == "sse":
 		s.lease.session = sseLease
 	case s.session != nil && s.session.ID != "" && !s.session.Ended:
-		s.lease.session = s.session.ID
+		s.lease.session = httpLease
 	default:
 		s.lease.session = ""
 	}
@@ -155,14 +156,23 @@ func (s *server) takeOver() {
 	})
 }
 
-// oneConnection asks for the lease of a server that turned out to speak HTTP+SSE,
-// before anything is asked of it, and reports who has it if another process does.
-func (s *server) oneConnection(ctx context.Context, c client) (journal.Holder, bool) {
-	if s.m.o.Journal == nil || c.Info().Transport != "sse" {
-		return journal.Holder{}, false
+// oneConnection asks for the lease of a server that turned out to have something
+// of the connection's own (HTTP+SSE, or a session), before anything is asked of
+// it, and reports who has it if another process does: of two that connect in the
+// same instant one has the tasks, and the other gives its connection up.
+func (s *server) oneConnection(ctx context.Context, c client) (lease string, h journal.Holder, elsewhere bool) {
+	switch i := c.Info(); {
+	case s.m.o.Journal == nil:
+		return "", h, false
+	case i.Transport == "sse":
+		lease = sseLease
+	case i.Session != "":
+		lease = httpLease
+	default:
+		return "", h, false
 	}
-	h, ok, err := s.m.o.Journal.Acquire(ctx, s.spec.Target, sseLease)
-	return h, err == nil && !ok
+	h, ok, err := s.m.o.Journal.Acquire(ctx, s.spec.Target, lease)
+	return lease, h, err == nil && !ok
 }
 
 // claimLease is called when a connection is there: its session is ours. ""
@@ -177,6 +187,9 @@ func (s *server) claimLease(session string) {
 	}
 	if session == "" && s.client != nil && s.client.Info().Transport == "sse" {
 		session = sseLease
+	}
+	if session != "" && session != stdioLease && session != sseLease {
+		session = httpLease
 	}
 	if s.lease.session == session && (session == "" || s.lease.held) {
 		return

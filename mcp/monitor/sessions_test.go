@@ -567,3 +567,59 @@ func TestASlowJournalDoesNotGiveTheServerAway(t *testing.T) {
 		}
 	})
 }
+
+// Two processes that connect to one server in the same instant open a session
+// each; one of them is given up, and with it no task: all that is started in
+// either runs in the session that is kept, and its end shows in both.
+func TestTwoProcessesConnectInTheSameInstant(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		var rigs []*rig
+		var fakes []*fakeServer
+		for i := range 2 {
+			f := newFake(taskmodel.GenCore)
+			f.session = fmt.Sprintf("s%d", i+1)
+			f.can.List = false
+			f.dialErr = func(int, mcp.Options) error { time.Sleep(time.Second); return nil } // both are on their way
+			fakes = append(fakes, f)
+			rigs = append(rigs, run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f))
+		}
+		rigs[0].sleep(3 * time.Second)
+		holder, other := 0, 1
+		if rigs[0].server("ci").HeldBy != "" {
+			holder, other = 1, 0
+		}
+		a, b, f, g := rigs[holder], rigs[other], fakes[holder], fakes[other]
+		if a.server("ci").State != taskmodel.ServerReady || a.server("ci").HeldBy != "" || b.server("ci").HeldBy == "" {
+			t.Fatalf("held by %q and %q", a.server("ci").HeldBy, b.server("ci").HeldBy)
+		}
+		if e := g.ended(); len(e) != 1 || !e[0] {
+			t.Errorf("the session that was given up was ended: %v", e)
+		}
+		for i, r := range rigs {
+			rep, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.look(rep.Key.ID); err != nil {
+				t.Errorf("the task of process %d is not in the session that is kept: %v", i, err)
+			}
+		}
+		f.put("t1", taskmodel.Completed)
+		f.put("t2", taskmodel.Failed)
+		a.sleep(5 * time.Second)
+		for _, r := range rigs {
+			if x, y := r.task("ci", "t1"), r.task("ci", "t2"); x.Status != taskmodel.Completed || y.Status != taskmodel.Failed {
+				t.Errorf("%s and %s", x.Status, y.Status)
+			}
+		}
+		// The holder ends; the other takes up its session, not one of its own.
+		f.put("t2", taskmodel.Working)
+		a.end()
+		g.hook(func() { g.session = f.session })
+		b.sleep(10 * time.Second)
+		if s := b.server("ci"); s.State != taskmodel.ServerReady || s.HeldBy != "" {
+			t.Errorf("%s, held by %q", s.State, s.HeldBy)
+		}
+	})
+}

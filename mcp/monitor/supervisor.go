@@ -78,16 +78,18 @@ func (s *server) dial() {
 		if err == nil {
 			who = identity(dctx, o.Dialer)
 		}
-		holder, elsewhere := journal.Holder{}, false
+		lease, holder, elsewhere := "", journal.Holder{}, false
 		if err == nil {
-			holder, elsewhere = s.oneConnection(dctx, c)
+			lease, holder, elsewhere = s.oneConnection(dctx, c)
 		}
 		stop()
 		taken := make(chan struct{})
 		m.post(func() {
 			close(taken)
 			if elsewhere && conn == s.conn && s.want {
-				s.lease.session, s.era = sseLease, "sse"
+				if s.lease.session = lease; lease == sseLease {
+					s.era = "sse"
+				}
 				s.leased(false, holder)
 			}
 			if err == nil && conn == s.conn {
