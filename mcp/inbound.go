@@ -28,6 +28,14 @@ func (in *inbound) Request(ctx context.Context, r *jsonrpc.Request) {
 		r.Cancel()
 		return
 	}
+	if r.Method == methodSampling && (member(r.Params, "tools") != nil || member(r.Params, "toolChoice") != nil) {
+		// sampling.tools is not declared, since a person writes the completion and
+		// calls no tools; the schema of 2025-11-25 then wants an error
+		// (CreateMessageRequestParams, "tools"). Nor is sampling.context: there is
+		// no context of other servers to include.
+		s.failNow(ctx, r, codeInvalidParams, "mcptasks does not declare sampling.tools: it takes no request with tools or toolChoice")
+		return
+	}
 	if g := in.c.gen.get(); g != nil && g.request(ctx, r) {
 		return
 	}
