@@ -41,6 +41,18 @@ var inReadme = regexp.MustCompile("(?m)^    (mcptasks .*)$|`(mcptasks [^`]*)`")
 // demo servers. The values name tasks by SERVER:TOOL; "" is a command whose
 // running is another test's (see beside it), and only its words are checked.
 var commands = map[string]struct{ run, want string }{
+	// process.TestReadmeSections runs these, on the built program.
+	`mcptasks logout ci`: {},
+	`mcptasks -s ci=https://ci.example/mcp ls --status working,input_required`:                                                         {},
+	`mcptasks -s ci=https://ci.example/mcp wait ci/7f3a91c2 --timeout 10m`:                                                             {},
+	`mcptasks -s ci=https://ci.example/mcp watch -o jsonl`:                                                                             {},
+	`mcptasks answer ci/7f3a91c2 --accept '{"strategy":"canary","ticket":"CHG-2041"}'`:                                                 {},
+	`mcptasks start ci deploy_release service=api version=v1.2.3 --wait --on-input accept='{"strategy":"canary","ticket":"CHG-2041"}'`: {},
+
+	`mcptasks servers ci`:  {`servers ci`, "0"},
+	`mcptasks tools docs`:  {`tools lab`, "0"},
+	`mcptasks answer TASK`: {`answer deploy:deploy_release`, "2"}, // there is no terminal here
+
 	`mcptasks start ci build target=linux --wait`:                           {`start ci build target=api --wait`, "0"},
 	`mcptasks ls --status working,input_required -o json`:                   {`ls --status working,input_required -o json`, "0"},
 	`mcptasks wait ci/7f3a91c2 --timeout 10m`:                               {`wait ci:build --timeout 10m`, "0"},

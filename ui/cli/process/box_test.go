@@ -141,7 +141,20 @@ func (s *tail) await(t *testing.T, what string, find func(string) bool) string {
 // pipe, by which the test hears that the last of them is gone.
 func (b *box) begin(args ...string) *proc {
 	b.t.Helper()
-	p := &proc{t: b.t, cmd: exec.Command(program, args...)}
+	return b.start(exec.Command(program, args...))
+}
+
+// shell starts a command line as a shell reads it.
+func (b *box) shell(line string) *proc {
+	b.t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", "exec "+line)
+	b.env["PATH"] = filepath.Dir(program) + ":" + os.Getenv("PATH")
+	return b.start(cmd)
+}
+
+func (b *box) start(cmd *exec.Cmd) *proc {
+	b.t.Helper()
+	p := &proc{t: b.t, cmd: cmd}
 	p.cmd.Dir = b.cwd
 	for k, v := range b.env {
 		p.cmd.Env = append(p.cmd.Env, k+"="+v)

@@ -176,7 +176,11 @@ var page = regexp.MustCompile(`http://\S+/authorize\?\S+`)
 // the program shows, and the browser runs here.
 func (b *box) login(pasting bool) {
 	b.t.Helper()
-	p := b.begin("login", "ci", "--no-browser")
+	b.signIn(b.begin("login", "ci", "--no-browser"), pasting)
+}
+
+func (b *box) signIn(p *proc, pasting bool) {
+	b.t.Helper()
 	at := page.FindString(p.errs.await(b.t, "the sign-in page's address", page.MatchString))
 	client := &http.Client{}
 	if pasting { // the browser is on another machine: its redirect goes nowhere
