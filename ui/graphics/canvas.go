@@ -122,6 +122,9 @@ func (c *Canvas) Gen() int {
 	return c.gen
 }
 
+// cellSize asks for the size of a cell in pixels (XTWINOPS).
+const cellSize = 16
+
 // Want says that there is a picture to be shown.
 func (c *Canvas) Want() {
 	if c != nil {
@@ -136,7 +139,7 @@ func (c *Canvas) Ask() tea.Cmd {
 		return nil
 	}
 	c.asked = true
-	return tea.Raw(ansi.RequestNameVersion + ansi.RequestPrimaryDeviceAttributes + ansi.WindowOp(ansi.RequestCellSizeWinOp))
+	return tea.Raw(ansi.RequestNameVersion + ansi.RequestPrimaryDeviceAttributes + ansi.WindowOp(cellSize))
 }
 
 // Hear takes a message from the terminal and reports whether it was an answer
