@@ -63,6 +63,14 @@ func (w *world) open(_ context.Context, g cli.Global) (*cli.Opened, error) {
 	return o, nil
 }
 
+// only stands for what succeeds with one server.
+func only(this, server string) error {
+	if server == this {
+		return nil
+	}
+	return &cli.Error{Kind: "auth", Server: server, Message: "nobody signed in to " + server}
+}
+
 func contains(list []string, s string) bool {
 	for _, x := range list {
 		if x == s {
@@ -85,7 +93,11 @@ func (w *world) run(args ...string) (stdout, stderr string, code int) {
 				Servers: []cli.ConfigServer{{Name: "ci", Target: "https://ci.example/mcp", Source: "/c/config.toml", Autostart: true}, {Name: "bad", Target: "run", Source: "/c/config.toml", Disabled: "$X is not set"}},
 				Values:  []cli.ConfigValue{{Key: "poll.min", Value: "500ms", From: "default"}}}, nil
 		},
-		Keys: func() string { return "| key | does |\n" },
+		Login: func(_ context.Context, _ cli.Env, _ cli.Global, server string, _ bool) error {
+			return only("ci", server)
+		},
+		Logout: func(_ context.Context, _ cli.Global, server string) error { return only("ci", server) },
+		Keys:   func() string { return "| key | does |\n" },
 	})
 	return out.String(), errs.String(), code
 }
@@ -140,10 +152,15 @@ func (w *world) golden(name string, args ...string) {
 var (
 	uuids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	asked = regexp.MustCompile(`"key":"srv-[0-9]+"`)
+	begun = regexp.MustCompile(`"progress":\{"progress":1,[^}]*\},`)
+	since = regexp.MustCompile(`"2000-01-01T[0-9:.]+Z"`)
 )
 
 // steady numbers the ids in the order in which they stand: which of several
-// things that fall on one instant of the fake clock comes first is open.
+// things that fall on one instant of the fake clock comes first is open. So is
+// the fraction of a second at which the board tells of a change: what happened
+// since the test began stands without its time, and a task that has only just
+// begun without its first step.
 func steady(s string) string {
 	seen := map[string]string{}
 	s = uuids.ReplaceAllStringFunc(s, func(id string) string {
@@ -152,6 +169,8 @@ func steady(s string) string {
 		}
 		return seen[id]
 	})
+	s = begun.ReplaceAllString(s, "")
+	s = since.ReplaceAllString(s, `"2000-01-01T00:00:00.000Z"`)
 	return asked.ReplaceAllString(s, `"key":"srv-N"`)
 }
 
@@ -207,11 +226,14 @@ func TestGolden(t *testing.T) {
 			a := w.id("deploy", "build", 0)
 			w.golden("add", "add", "deploy", a)
 			w.golden("add_json", "add", "deploy", a, "-o", "json")
+			w.golden("add_jsonl", "add", "deploy", a, "-o", "jsonl")
 			w.golden("add_unknown_json", "add", "deploy", "nope", "-o", "json")
 		}},
 		{"start", func(w *world) {
 			w.golden("start", "start", "lab", "queue_assay", "--no-check", "--ttl", "10m")
 			w.golden("start_json", "start", "deploy", "build", "target=api", "--ttl", "10m", "-o", "json")
+			w.golden("start_jsonl", "start", "ci", "build", "target=api", "-o", "jsonl")
+			w.golden("start_plain", "start", "ci", "read_status", "--plain")
 			w.golden("start_wait", "start", "ci", "build", "target=api", "--wait")
 			w.golden("start_wait_json", "start", "lab", "build", "target=api", "--wait", "-o", "json")
 			w.golden("start_wait_failed_json", "start", "ci", "run_tests", "package=core", "--wait", "-o", "json")
@@ -226,6 +248,9 @@ func TestGolden(t *testing.T) {
 		}},
 		{"wait", func(w *world) {
 			w.golden("wait_done", "wait", "ci/"+w.id("ci", "build", 0))
+			w.golden("wait_done_json", "wait", "ci/"+w.id("ci", "build", 0), "-o", "json")
+			w.golden("wait_two_jsonl", "wait", "ci/"+w.id("ci", "build", 0), "ci/"+w.id("ci", "run_tests", 0), "-o", "jsonl")
+			w.golden("wait_not_found_json", "wait", "ci/nope", "-o", "json")
 			w.golden("wait_input_json", "wait", "ci/"+w.id("ci", "deploy_release", 0), "-o", "json")
 			w.golden("wait_timeout_json", "wait", "ci/"+w.id("ci", "reindex_search", 0), "--timeout", "3s", "-o", "json")
 			w.golden("wait_not_found", "wait", "ci/nope")
@@ -233,12 +258,18 @@ func TestGolden(t *testing.T) {
 		{"result", func(w *world) {
 			w.golden("result", "result", "ci/"+w.id("ci", "build", 0))
 			w.golden("result_json", "result", "ci/"+w.id("ci", "build", 0), "-o", "json")
+			w.golden("result_jsonl", "result", "ci/"+w.id("ci", "build", 0), "-o", "jsonl")
+			w.golden("result_save", "result", "ci/"+w.id("ci", "build", 0), "--save", "/dev/null/nowhere")
+			w.golden("result_not_found_json", "result", "ci/nope", "-o", "json")
 			w.golden("result_failed_json", "result", "ci/"+w.id("ci", "run_tests", 0), "-o", "json")
 			w.golden("result_timeout", "result", "ci/"+w.id("ci", "reindex_search", 0), "--timeout", "2s")
 		}},
 		{"cancel", func(w *world) {
 			a := w.id("ci", "reindex_search", 0)
 			w.golden("cancel_readonly", "cancel", "ci/"+a, "--readonly")
+			w.golden("cancel_readonly_json", "cancel", "ci/"+a, "--readonly", "-o", "json")
+			w.golden("cancel", "cancel", "lab/"+w.id("lab", "reindex_search", 0))
+			w.golden("cancel_jsonl", "cancel", "deploy/"+w.id("deploy", "reindex_search", 0), "-o", "jsonl")
 			w.golden("cancel_json", "cancel", "ci/"+a, "-o", "json")
 			w.golden("cancel_late", "cancel", "ci/"+a)
 			w.golden("cancel_late_json", "cancel", "ci/"+a, "-o", "json")
@@ -251,10 +282,12 @@ func TestGolden(t *testing.T) {
 			w.golden("answer_other_key", "answer", "deploy/"+a, "--key", "approve", "--decline")
 			w.golden("answer_both", "answer", "deploy/"+a, "--decline", "--cancel")
 			w.golden("answer_no_terminal", "answer", "deploy/"+a)
+			w.golden("answer_no_terminal_json", "answer", "deploy/"+a, "-o", "json")
 			w.golden("answer_decline_json", "answer", "deploy/"+a, "--decline", "-o", "json")
 			w.golden("answer_nothing_asked", "answer", "ci/"+w.id("ci", "build", 0), "--decline")
 		}},
 		{"watch", func(w *world) {
+			w.golden("watch_not_found_json", "watch", "ci/nope", "-o", "json")
 			w.golden("watch_jsonl", "watch", "ci/"+w.id("ci", "build", 0))
 			w.tty = true
 			w.golden("watch_sentences", "watch", "ci/"+w.id("ci", "build", 0))
@@ -262,6 +295,9 @@ func TestGolden(t *testing.T) {
 		{"forget", func(w *world) {
 			a := w.id("ci", "build", 0)
 			w.golden("forget_json", "forget", "ci/"+a, "-o", "json")
+			w.golden("forget", "forget", "ci/"+w.id("ci", "build", 0))
+			w.golden("forget_jsonl", "forget", "ci/"+w.id("ci", "run_tests", 0), "-o", "jsonl")
+			w.golden("forget_not_found_json", "forget", "ci/nope", "-o", "json")
 			w.golden("forget_delete_refused", "forget", "ci/"+w.id("ci", "build", 1), "--delete")
 			w.golden("forget_delete", "forget", "lab/"+w.id("lab", "build", 0), "--delete")
 		}},
@@ -275,6 +311,16 @@ func TestGolden(t *testing.T) {
 		{"misc", func(w *world) {
 			w.golden("version", "version")
 			w.golden("version_json", "version", "-o", "json")
+			w.golden("version_jsonl", "version", "-o", "jsonl")
+			w.golden("version_usage_json", "version", "nope", "-o", "json")
+			w.golden("config_jsonl", "config", "-o", "jsonl")
+			w.golden("config_usage_json", "config", "nope", "-o", "json")
+			w.golden("login", "login", "ci")
+			w.golden("login_fails_json", "login", "lab", "-o", "json")
+			w.golden("logout", "logout", "ci")
+			w.golden("logout_fails_json", "logout", "lab", "-o", "json")
+			w.golden("demo_without_terminal_json", "demo", "-o", "json")
+			w.golden("tap_usage_json", "tap", "-o", "json")
 			w.golden("config", "config")
 			w.golden("config_json", "config", "-o", "json")
 			w.golden("ui_without_terminal", "ci")
