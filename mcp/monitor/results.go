@@ -17,7 +17,8 @@ const (
 	inlineMost    = 256 << 10 // a result up to this size stays in memory beside the journal
 	fetchTries    = 3
 	hungAfter     = 10 * time.Second // an open tasks/result that is not answered so long after the end is given up
-	fetchAttempts = 2 * time.Minute  // how long the first fetch of an ended task's result may take; each further one twice as long
+	fetchAttempts = 2 * time.Minute  // how long the first fetches of an ended task's result may take; each further one twice as long
+	fetchEven     = 2                // further fetches that get no more time: a fault may be over by then
 	fetchRounds   = 4                // doublings of it
 )
 
@@ -91,7 +92,7 @@ func (s *server) openResult(id string, counted bool, round int) *fetch {
 	if t, ok := m.board.Task(s.key(id)); !ok || !t.Terminal() {
 		f.early = true
 	} else {
-		limit = fetchAttempts << min(max(round, s.owing[id].tries), fetchRounds)
+		limit = fetchAttempts << min(max(0, max(round, s.owing[id].tries)-fetchEven), fetchRounds)
 	}
 	c, conn := s.client, s.conn
 	ctx, stop := context.WithCancelCause(s.connCtx)
