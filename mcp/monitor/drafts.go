@@ -71,10 +71,16 @@ func (s *server) draftBeside(q taskmodel.Question) {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(m.ctx), 2*time.Second)
 		theirs, found, err := j.Question(ctx, s.spec.Target, q.ID.ID)
 		stop()
-		if err == nil && found && !theirs.State.Open() {
-			m.post(func() { s.answeredElsewhere(q.ID, theirs) })
-			return
-		}
-		m.o.Journal.Queue(entry)
+		m.post(func() {
+			if err == nil && found && !theirs.State.Open() {
+				s.answeredElsewhere(q.ID, theirs)
+			}
+			// As it stands by now: an answer that has gone meanwhile is not undone,
+			// nor is a later draft.
+			if now, ok := m.board.Question(q.ID); ok && now.State == q.State {
+				entry.Question = &now
+				m.o.Journal.Queue(entry)
+			}
+		})
 	})
 }

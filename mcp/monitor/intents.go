@@ -231,6 +231,14 @@ func (s *server) carryOut(in journal.Intent) {
 	m := s.m
 	k := in.Task
 	k.Server = s.spec.Name
+	var draft taskmodel.Answer
+	var unread error
+	if in.Kind == "draft" { // in turn, since of several the last one counts
+		if unread = decode(in.Payload, &draft); unread == nil {
+			draft.Question.Server = s.spec.Name
+			m.SaveDraft(draft.Question, draft.Content)
+		}
+	}
 	m.spawn(func() {
 		ctx, stop := m.ctx, context.CancelFunc(func() {})
 		if in.Kind != "fetch" { // which may wait for a task's end
@@ -251,13 +259,7 @@ func (s *server) carryOut(in journal.Intent) {
 				a.Question.Server = s.spec.Name
 				return m.Answer(ctx, a)
 			case "draft":
-				var a taskmodel.Answer
-				if err := decode(in.Payload, &a); err != nil {
-					return err
-				}
-				a.Question.Server = s.spec.Name
-				m.SaveDraft(a.Question, a.Content)
-				return nil
+				return unread
 			case "cancel":
 				return m.Cancel(ctx, k)
 			case "fetch":
