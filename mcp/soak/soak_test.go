@@ -22,7 +22,7 @@ import (
 func wall() time.Time {
 	var tv syscall.Timeval
 	_ = syscall.Gettimeofday(&tv)
-	return time.Unix(tv.Sec, int64(tv.Usec)*1000)
+	return time.Unix(0, tv.Nanoseconds())
 }
 
 // TestSoak lets the monitor watch many servers that fail at random, with a
