@@ -90,6 +90,10 @@ func (e *ears) ReceiverTask(o taskmodel.Observation, info mcp.ReceiverInfo) {
 
 func (e *ears) Wire(w taskmodel.WireEntry) {
 	s := e.s
+	if w.Size == 0 {
+		w.Size = len(w.Bytes)
+	}
+	w.Bytes = s.secrets.message(w.Bytes)
 	s.m.wire.put(w)
 	switch w.Method {
 	case "tasks/result", "tools/call", "subscriptions/listen", "elicitation/create", "sampling/createMessage":

@@ -21,6 +21,7 @@ import (
 // fakeServer is a server behind the client interface: tasks with states, and
 // hooks that a test may put in the place of any answer.
 type fakeServer struct {
+	input    json.RawMessage // schema of its tool
 	mu       sync.Mutex
 	kind     string
 	identity string // as whom it is asked
@@ -208,7 +209,7 @@ func (c *fakeClient) Tools(ctx context.Context) ([]taskmodel.Tool, error) {
 	if err := c.f.begin(ctx, "tools", ""); err != nil {
 		return nil, err
 	}
-	return []taskmodel.Tool{{Name: "build", TaskSupport: "optional"}}, nil
+	return []taskmodel.Tool{{Name: "build", TaskSupport: "optional", InputSchema: c.f.input}}, nil
 }
 func (c *fakeClient) Answer(ctx context.Context, a taskmodel.Answer) error {
 	if err := c.f.begin(ctx, "answer", a.Question.ID); err != nil {

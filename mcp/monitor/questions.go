@@ -447,6 +447,8 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 	m := s.m
 	again := !before.Open()
 	note := ""
+	kept := a
+	kept.Content = s.hide(q.Schema, a.Content)
 	if before == taskmodel.QuestionOpen && s.shared(c) {
 		if err := s.takenBefore(q); err != nil {
 			return err
@@ -454,7 +456,7 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 	}
 	if j := m.o.Journal; j != nil {
 		ctx, stop := context.WithTimeout(m.ctx, 2*time.Second)
-		err := j.Write(ctx, journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Key: q.Task, Question: &q, Answer: &a})
+		err := j.Write(ctx, journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Key: q.Task, Question: &q, Answer: &kept})
 		if err != nil {
 			note = "not written down before it was sent: " + err.Error()
 			m.log.Warn("an answer could not be written down before it was sent", "server", s.spec.Name, "err", err)
@@ -485,6 +487,7 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 		}
 	}
 	stop()
+	err = s.secrets.refusal(err)
 	state, words := taskmodel.QuestionAnswered, ""
 	var rpc *taskmodel.RPCError
 	var out error

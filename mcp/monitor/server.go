@@ -18,16 +18,17 @@ import (
 // A server is the supervisor of one server: its connection, its tasks' polls,
 // its listing, its questions. All of it is the loop's but what says otherwise.
 type server struct {
-	m    *Monitor
-	spec ServerSpec
-	lane *lane
-	rtts rttRing                      // own lock
-	root atomic.Pointer[[]mcp.Root]   // read by the connection
-	row  taskmodel.Server             // as it will be put on the board
-	rows bool                         // row has changed
-	ends map[string][]chan struct{}   // closed when the task has ended or is gone
-	turn chan struct{}                // closed at the next change of state
-	was  map[taskmodel.QuestionID]int // questions: the connection that asked them
+	m       *Monitor
+	spec    ServerSpec
+	lane    *lane
+	rtts    rttRing                      // own lock
+	secrets secrets                      // own lock
+	root    atomic.Pointer[[]mcp.Root]   // read by the connection
+	row     taskmodel.Server             // as it will be put on the board
+	rows    bool                         // row has changed
+	ends    map[string][]chan struct{}   // closed when the task has ended or is gone
+	turn    chan struct{}                // closed at the next change of state
+	was     map[taskmodel.QuestionID]int // questions: the connection that asked them
 	// older are questions of an earlier connection of the same session; visits are
 	// pages that calls want visited first (-32042).
 	older    map[taskmodel.QuestionID]bool
@@ -202,6 +203,7 @@ func (s *server) state(st taskmodel.ServerState, words string) {
 
 // stderr and logged keep the last lines on the server's row.
 func (s *server) stderr(line string) {
+	line = s.secrets.text(line)
 	s.lane.do("", func() {
 		s.change(func(r *taskmodel.Server) { r.Stderr = appendBounded(r.Stderr, line, logLines) })
 	})
@@ -210,6 +212,7 @@ func (s *server) stderr(line string) {
 }
 
 func (s *server) logged(l taskmodel.LogLine) {
+	l.Text = s.secrets.text(l.Text)
 	s.change(func(r *taskmodel.Server) { r.Logs = appendBounded(r.Logs, l, logLines) })
 	e := taskmodel.Event{Time: l.At, Server: s.spec.Name, Kind: taskmodel.EventLog, Message: l.Text,
 		Detail: detail(map[string]any{"level": l.Level, "logger": l.Logger, "text": l.Text})}

@@ -76,9 +76,11 @@ func (s *server) start(_ context.Context, r StartRequest, c client, conn int, ca
 	ended := make(chan struct{})
 	defer close(ended)
 	asked := m.now()
+	args := s.hideArgs(r.Tool, r.Args) // as they may be kept
 	st, err := c.Tasks().Start(ctx, mcp.StartCall{Tool: r.Tool, Args: r.Args, TTL: r.TTL, Plain: r.Plain,
 		TaskID: r.TaskID, CallID: uuid.NewString()})
 	heard := m.now()
+	err = s.secrets.refusal(err)
 	m.post(func() { s.heard(conn, err) })
 	if err != nil {
 		m.post(func() {
@@ -105,7 +107,7 @@ func (s *server) start(_ context.Context, r StartRequest, c client, conn int, ca
 		s.mine(k, func(t *taskmodel.Task) {
 			t.Tool, t.AskedTTL = r.Tool, ttl
 			if s.keeps(r.Tool) {
-				t.Args = slices.Clone(r.Args)
+				t.Args = slices.Clone(args)
 			}
 		}, taskmodel.Observation{Snapshot: st.Snapshot, Source: taskmodel.FromCreate, AskedAt: asked, HeardAt: heard})
 		if row, _ = m.board.Task(k); row.Terminal() {

@@ -217,11 +217,19 @@ type draftField struct {
 }
 
 // MarshalDraft writes a draft for the journal: what was typed, valid or not.
-// Fields whose text is secret are left out.
+// What is secret is left out; an answer that is being written as JSON, and is
+// none yet, is left out whole where it names something secret.
 func (f *Form) MarshalDraft(d Draft) json.RawMessage {
 	file := draftFile{Extra: d.Extra, Raw: d.Raw}
+	if d.Raw != nil && f.namesSecret(*d.Raw) {
+		file.Raw = nil
+		if json.Valid([]byte(*d.Raw)) {
+			raw := string(f.WithoutSecrets(json.RawMessage(*d.Raw)))
+			file.Raw = &raw
+		}
+	}
 	for i, v := range d.Values {
-		if i >= len(f.Fields) || !v.Set || f.Fields[i].Secret {
+		if i >= len(f.Fields) || !v.Set || f.Fields[i].hides {
 			continue
 		}
 		df := draftField{Name: f.Fields[i].Name, Text: v.Text, On: v.On, Other: v.Other}

@@ -57,6 +57,7 @@ type Field struct {
 	Notes       []string // constraints of it that are not checked, one sentence each
 
 	pattern *regexp.Regexp
+	hides   bool // Secret, or a value with something secret in it
 }
 
 // Hint says in a few words what may be filled in, "" when anything may.

@@ -257,6 +257,7 @@ func (p *parser) field(name string, v any, required bool) Field {
 	if w, ok := o.get("writeOnly").(bool); ok && w || o.str("format") == "password" {
 		f.Secret = true
 	}
+	f.hides = f.Secret || p.hides(v, 0, map[*object]bool{})
 	p.kind(&f, o)
 	if f.Kind == JSON && f.Unsupported == "" {
 		f.Unsupported = "It can be written as JSON only."

@@ -314,7 +314,7 @@ func FuzzForm(f *testing.F) {
 			}
 			secret := false
 			for _, fl := range fm.Fields {
-				secret = secret || fl.Secret
+				secret = secret || fl.hides
 			}
 			if got := fm.Preview(again); !secret && string(got) != string(answer) {
 				t.Fatalf("schema %s: kept %s, got %s", schema, answer, got)

@@ -193,7 +193,7 @@ func (m *Form) rawLines(th *theme.Theme, lines []string, w, h int) ([]string, in
 
 func (m *Form) reviewLines(th *theme.Theme, w int) []string {
 	lines := []string{th.Heading.Render("This will be sent"), ""}
-	content := m.f.Preview(m.d)
+	content := m.f.Hidden(m.f.Preview(m.d))
 	if m.content != nil {
 		content = m.content(content)
 	}

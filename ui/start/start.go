@@ -19,6 +19,7 @@ import (
 	"mcptasks/keymap"
 	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui/act"
 	"mcptasks/ui/formview"
 	"mcptasks/ui/kit"
@@ -227,7 +228,7 @@ func (s *Start) rows(e *kit.Env) []row {
 	return kit.Best(rows, s.edit.Text(), func(r row) string {
 		text := r.tool.Name + " " + r.tool.Title + " " + r.tool.Server
 		if r.call != nil {
-			return text + " " + string(r.call.Args)
+			return text + " " + string(form.Shown(r.tool.InputSchema, r.call.Args))
 		}
 		return text + " " + r.tool.Description
 	})
@@ -457,7 +458,7 @@ func (s *Start) View(e *kit.Env, w, h int) string {
 		}
 		b.Gap(1).Cell(th.Dim, safe.Line(r.tool.Server), serverW).Gap(2).Cell(text, safe.Line(r.tool.Name), toolW).Gap(2)
 		if r.call != nil {
-			b.Add(th.Dim, "again  ").Add(th.Text, safe.Line(string(r.call.Args)))
+			b.Add(th.Dim, "again  ").Add(th.Text, safe.Line(string(form.Shown(r.tool.InputSchema, r.call.Args))))
 			return
 		}
 		if w >= 76 {

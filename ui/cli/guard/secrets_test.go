@@ -372,10 +372,14 @@ func (l *leaker) screens() {
 	s.until("it is answered", func() bool {
 		return strings.Contains(s.text(), "sorted by needs") && !strings.Contains(s.text(), "input needed")
 	})
-	s.press("w") // the wire log
+	s.press("w") // the wire log, with the answer in it
 	s.see("messages")
 	s.press("/elicitation/create\r")
 	s.see("elicitation/create")
+	for _, keys := range []string{"G", "\r", "\x1b", "k", "\r", "\x1b", "k", "\r", "\x1b"} {
+		s.press(keys)
+		s.settle()
+	}
 	s.press("s") // the servers, each with its details
 	s.see("TASKS BY")
 	for range 9 {
