@@ -260,11 +260,13 @@ func (w *wiring) uiOptions(g cli.Global, o *cli.Opened) (ui.Options, error) {
 	}
 	opts := ui.Options{
 		Keys: &keys, Theme: f.UI.Theme, Themes: f.UI.Themes, Mouse: f.UI.Mouse, Views: f.Views, Readonly: g.Readonly, LogFile: g.Log,
-		ViewsFile: filepath.Join(stateDir(g.State), "views.json"),
-		NoSide:    f.UI.Details == "none" || f.UI.Details == "full",
-		List:      list.Options{Columns: f.UI.Columns, Sort: board.SortColumn(f.UI.Sort), Group: f.UI.Group, Empty: w.empty()},
+		NoSide: f.UI.Details == "none" || f.UI.Details == "full",
+		List:   list.Options{Columns: f.UI.Columns, Sort: board.SortColumn(f.UI.Sort), Group: f.UI.Group, Empty: w.empty()},
 		Notify: notify.Rules{Hook: f.Notify.Hook, OnlyAfter: time.Duration(f.Notify.OnlyAfter), Filter: f.Notify.Filter,
 			NoBell: f.Notify.Bell != nil && !*f.Notify.Bell, NoTerminal: f.Notify.Terminal != nil && !*f.Notify.Terminal},
+	}
+	if dir := stateDir(g.State); dir != "" { // else views last for this run
+		opts.ViewsFile = filepath.Join(dir, "views.json")
 	}
 	if f.UI.Group == "none" {
 		opts.List.Group = ""

@@ -31,7 +31,7 @@ func loadViews(path string) map[string]string {
 		return out
 	}
 	b, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(b, &out) != nil {
+	if err != nil || json.Unmarshal(b, &out) != nil || out == nil {
 		return map[string]string{}
 	}
 	maps.DeleteFunc(out, func(_, text string) bool {
