@@ -76,7 +76,8 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 // environ is that of a person without a past.
 func environ(home string) []string {
 	return []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/config", "XDG_STATE_HOME=" + home + "/state", "PATH=" + os.Getenv("PATH"),
-		"TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8"}
+		"TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8",
+		"DBUS_SESSION_BUS_ADDRESS=unix:path=" + home + "/no-bus"} // not the keyring of whoever runs the tests
 }
 
 // show starts a command on a new pseudo terminal, as the leader of its session.
