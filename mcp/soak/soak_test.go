@@ -10,20 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"mcptasks/mcp/monitor"
 )
-
-// wall is the time that no bubble changes.
-func wall() time.Time {
-	var tv syscall.Timeval
-	_ = syscall.Gettimeofday(&tv)
-	return time.Unix(0, tv.Nanoseconds())
-}
 
 // TestSoak lets the monitor watch many servers that fail at random, with a
 // person who starts, answers and cancels, and compares what it says in the end
