@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"mcptasks/taskmodel"
@@ -176,6 +177,7 @@ var errDoc = errors.New("a record of the journal cannot be read")
 type decoder struct {
 	words  map[string]string
 	server string // label
+	steps  []taskmodel.Transition
 }
 
 func newDecoder(label string) *decoder { return &decoder{words: map[string]string{}, server: label} }
@@ -192,44 +194,84 @@ func (d *decoder) word(b []byte) string {
 	return s
 }
 
-// fields calls f with each field of a value; v is its number or length, b its
-// bytes.
-func fields(b []byte, f func(field int, v int64, b []byte) error) error {
-	for len(b) > 0 {
-		tag, n := binary.Uvarint(b)
-		if n <= 0 || tag>>1 > 1<<20 {
-			return errDoc
+// A fieldReader goes through the fields of a value. It is a loop of its caller's
+// and no function that is called for each, since ten thousand tasks have a
+// quarter of a million fields.
+type fieldReader struct {
+	rest  []byte
+	field int
+	v     int64  // the number, or the length
+	b     []byte // the bytes, a part of the value
+	bad   bool   // the value is none
+}
+
+func (r *fieldReader) next() bool {
+	if len(r.rest) == 0 {
+		return false
+	}
+	tag, ok := r.uvarint()
+	if !ok || tag>>1 > 1<<20 {
+		return r.broken()
+	}
+	r.field = int(tag >> 1)
+	v, ok := r.uvarint()
+	if !ok {
+		return r.broken()
+	}
+	if tag&1 == 0 {
+		r.v, r.b = int64(v>>1), nil // a varint's zigzag
+		if v&1 != 0 {
+			r.v = ^r.v
 		}
-		b = b[n:]
-		if tag&1 == 0 {
-			v, n := binary.Varint(b)
-			if n <= 0 {
-				return errDoc
-			}
-			b = b[n:]
-			if err := f(int(tag>>1), v, nil); err != nil {
-				return err
-			}
-			continue
-		}
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return errDoc
-		}
-		if err := f(int(tag>>1), int64(size), b[n:n+int(size)]); err != nil {
-			return err
-		}
-		b = b[n+int(size):]
+		return true
+	}
+	if v > uint64(len(r.rest)) {
+		return r.broken()
+	}
+	r.v, r.b, r.rest = int64(v), r.rest[:v], r.rest[v:]
+	return true
+}
+
+func (r *fieldReader) uvarint() (uint64, bool) {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most of them
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v), true
+	}
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		return 0, false
+	}
+	r.rest = r.rest[n:]
+	return v, true
+}
+
+func (r *fieldReader) broken() bool {
+	r.rest, r.bad = nil, true
+	return false
+}
+
+func (r *fieldReader) err() error {
+	if r.bad {
+		return errDoc
 	}
 	return nil
 }
 
 // task reads a kept task. It keeps nothing of b.
 func (d *decoder) task(b []byte) (t taskmodel.Task, err error) {
+	err = d.read(&t, b)
+	return t, err
+}
+
+// read is task into a zero value, which is of no use after an error.
+func (d *decoder) read(t *taskmodel.Task, b []byte) error {
 	t.Server, t.Role = d.server, taskmodel.Requestor
-	clone := func(b []byte) json.RawMessage { return append(json.RawMessage(nil), b...) }
-	err = fields(b, func(field int, v int64, b []byte) error {
-		switch field {
+	d.steps = d.steps[:0]
+	r := fieldReader{rest: b}
+	for r.next() {
+		v, b := r.v, r.b
+		switch r.field {
 		case fID:
 			t.ID = string(b)
 		case fReceiver:
@@ -255,18 +297,8 @@ func (d *decoder) task(b []byte) (t taskmodel.Task, err error) {
 		case fParent:
 			t.ParentID = string(b)
 		case fChild:
-			var c taskmodel.Child
-			if err := fields(b, func(field int, _ int64, b []byte) error {
-				switch field {
-				case gA:
-					c.ID = string(b)
-				case gB:
-					c.Required = true
-				case gC:
-					c.Raw = clone(b)
-				}
-				return nil
-			}); err != nil {
+			c, err := child(b)
+			if err != nil {
 				return err
 			}
 			t.Children = append(t.Children, c)
@@ -312,59 +344,82 @@ func (d *decoder) task(b []byte) (t taskmodel.Task, err error) {
 			t.CancelNote = d.word(b)
 		case fProgress:
 			p, err := d.progress(b)
+			if err != nil {
+				return err
+			}
 			t.Progress = p
-			return err
 		case fInput:
 			t.Inputs = append(t.Inputs, taskmodel.QuestionID{Server: d.server, ID: string(b)})
 		case fTransition:
 			s, err := d.transition(b)
-			t.Transitions = append(t.Transitions, s)
-			return err
+			if err != nil {
+				return err
+			}
+			d.steps = append(d.steps, s)
 		case fPolls:
 			t.Polls = int(v)
 		case fPushes:
 			t.Pushes = int(v)
 		}
-		return nil
-	})
-	return t, err
+	}
+	if len(d.steps) > 0 {
+		t.Transitions = slices.Clone(d.steps)
+	}
+	return r.err()
+}
+
+func clone(b []byte) json.RawMessage { return append(json.RawMessage(nil), b...) }
+
+func child(b []byte) (c taskmodel.Child, err error) {
+	r := fieldReader{rest: b}
+	for r.next() {
+		switch r.field {
+		case gA:
+			c.ID = string(r.b)
+		case gB:
+			c.Required = true
+		case gC:
+			c.Raw = clone(r.b)
+		}
+	}
+	return c, r.err()
 }
 
 func (d *decoder) progress(b []byte) (*taskmodel.Progress, error) {
 	p := new(taskmodel.Progress)
-	err := fields(b, func(field int, v int64, b []byte) error {
-		switch field {
+	r := fieldReader{rest: b}
+	for r.next() {
+		switch r.field {
 		case gA:
-			p.Value = math.Float64frombits(uint64(v))
+			p.Value = math.Float64frombits(uint64(r.v))
 		case gB:
-			p.Total = math.Float64frombits(uint64(v))
+			p.Total = math.Float64frombits(uint64(r.v))
 		case gC:
 			p.HasTotal = true
 		case gD:
-			p.Message = d.word(b)
+			p.Message = d.word(r.b)
 		case gE:
-			p.At = local(v)
+			p.At = local(r.v)
 		}
-		return nil
-	})
-	return p, err
+	}
+	return p, r.err()
 }
 
 func (d *decoder) transition(b []byte) (s taskmodel.Transition, err error) {
-	err = fields(b, func(field int, v int64, b []byte) error {
-		switch field {
+	r := fieldReader{rest: b}
+	for r.next() {
+		switch r.field {
 		case gA:
-			s.At = local(v)
+			s.At = local(r.v)
 		case gB:
-			s.Status = taskmodel.Status(d.word(b))
+			s.Status = taskmodel.Status(d.word(r.b))
 		case gC:
-			s.Message = d.word(b)
+			s.Message = d.word(r.b)
 		case gD:
-			s.Note = d.word(b)
+			s.Note = d.word(r.b)
 		}
-		return nil
-	})
-	return s, err
+	}
+	return s, r.err()
 }
 
 func micros(t time.Time) int64 {

@@ -153,7 +153,8 @@ func (j *Journal) Find(ctx context.Context, label, id string, role taskmodel.Rol
 		if err != nil {
 			continue
 		}
-		r.Task = restored(t)
+		restored(&t)
+		r.Task = t
 		if task == id && !exact {
 			exact, list = true, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"mcptasks/taskmodel"
@@ -14,7 +15,19 @@ import (
 // that may still run come as Restored; ended, gone and expired ones keep their
 // standing. An answer that was being sent by a process that is no more stands
 // as unconfirmed.
-func (j *Journal) Restore(ctx context.Context, target string) (r Restored, err error) {
+func (j *Journal) Restore(ctx context.Context, target string) (Restored, error) {
+	var pieces [][]taskmodel.Task
+	r, err := j.RestoreEach(ctx, target, func(tasks []taskmodel.Task) { pieces = append(pieces, tasks) })
+	r.Tasks = slices.Concat(pieces...)
+	return r, err
+}
+
+// RestoreEach is Restore for those who want the tasks as they are read: f gets
+// them in pieces, in the order of role and id, on a goroutine that decodes while
+// the next ones are read, and keeps what it gets; what is returned has none. f is
+// not called any more when RestoreEach has returned, and what it got before an
+// error is good.
+func (j *Journal) RestoreEach(ctx context.Context, target string, f func([]taskmodel.Task)) (r Restored, err error) {
 	defer func() {
 		if err != nil {
 			j.noteDamage(err)
@@ -38,13 +51,11 @@ func (j *Journal) Restore(ctx context.Context, target string) (r Restored, err e
 	if err != nil {
 		return r, err
 	}
-	if r.Tasks, err = j.tasks(ctx, tx, server, label); err != nil {
+	kept, err := results(ctx, tx, server)
+	if err != nil {
 		return r, err
 	}
-	if r.Forgotten, err = forgotten(ctx, tx, server, label); err != nil {
-		return r, err
-	}
-	if err := results(ctx, tx, server, r.Tasks); err != nil {
+	if r.Forgotten, err = j.walk(ctx, tx, server, label, kept, f); err != nil {
 		return r, err
 	}
 	if r.Questions, err = j.questions(ctx, tx, label,
@@ -70,131 +81,6 @@ func (j *Journal) Restore(ctx context.Context, target string) (r Restored, err e
 		return r, err
 	}
 	return r, nil
-}
-
-func (j *Journal) tasks(ctx context.Context, tx *sql.Tx, server int64, label string) ([]taskmodel.Task, error) {
-	var n int
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM tasks WHERE server = ?`, server).Scan(&n); err != nil {
-		return nil, err
-	}
-	rows, err := tx.QueryContext(ctx, `SELECT doc, writer FROM tasks WHERE server = ? AND forgotten = 0`, server)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	list := make([]taskmodel.Task, 0, n)
-	d := newDecoder(label)
-	var sending sentBy
-	for rows.Next() {
-		var doc sql.RawBytes
-		var writer int64
-		if err := rows.Scan(&doc, &writer); err != nil {
-			return nil, err
-		}
-		t, err := d.task(doc)
-		if err != nil {
-			j.log.Error("a task in the journal cannot be read", "server", label, "error", err)
-			continue
-		}
-		sending.note(t, len(list), writer)
-		list = append(list, restored(t))
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	j.unknown(ctx, tx, list, sending)
-	return list, nil
-}
-
-// sentBy are the places of tasks whose cancellation was on its way, with who
-// sent it.
-type sentBy map[int]int64
-
-func (s *sentBy) note(t taskmodel.Task, at int, writer int64) {
-	if t.CancelNote == taskmodel.CancelSending {
-		if *s == nil {
-			*s = sentBy{}
-		}
-		(*s)[at] = writer
-	}
-}
-
-// unknown says of cancellations whose sender is no more that their outcome is
-// not known.
-func (j *Journal) unknown(ctx context.Context, tx *sql.Tx, list []taskmodel.Task, sending sentBy) {
-	for at, writer := range sending {
-		if writer != j.me && !j.alive(ctx, tx, writer) {
-			list[at].CancelNote = taskmodel.CancelUnknown
-		}
-	}
-}
-
-// restored gives a task the standing of one that nothing live was heard of.
-func restored(t taskmodel.Task) taskmodel.Task {
-	lost := t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired
-	switch {
-	case lost:
-	case t.Terminal():
-		t.Standing = taskmodel.Live
-	case t.Tap != "" && t.Standing == taskmodel.Stale:
-		// What its tap says of it holds.
-	default:
-		t.Standing = taskmodel.Restored
-		t.Note = "known from an earlier run"
-	}
-	return t
-}
-
-// forgotten are the tasks that a person does not want to see any more, as long
-// as their stones stand.
-func forgotten(ctx context.Context, tx *sql.Tx, server int64, label string) (keys []taskmodel.Key, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT role, task FROM tasks WHERE server = ? AND forgotten <> 0`, server)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var role int
-		var id string
-		if err := rows.Scan(&role, &id); err != nil {
-			return nil, err
-		}
-		keys = append(keys, keyOf(label, role, id))
-	}
-	return keys, rows.Err()
-}
-
-// results says of each task whether its result is kept here.
-func results(ctx context.Context, tx *sql.Tx, server int64, tasks []taskmodel.Task) error {
-	rows, err := tx.QueryContext(ctx, `SELECT role, task, fetched, bytes, large FROM results WHERE server = ?`, server)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	type id struct {
-		role int
-		task string
-	}
-	at := map[id]taskmodel.Outcome{}
-	for rows.Next() {
-		var k id
-		var fetched, bytes, large int64
-		if err := rows.Scan(&k.role, &k.task, &fetched, &bytes, &large); err != nil {
-			return err
-		}
-		o := taskmodel.Outcome{FetchedAt: local(fetched), TooLarge: large}
-		o.KeptHere = large == 0
-		at[k] = o
-	}
-	for i := range tasks {
-		if len(at) == 0 {
-			break
-		}
-		if o, ok := at[id{roleNumber(tasks[i].Role), tasks[i].ID}]; ok {
-			tasks[i].Outcome = o
-		}
-	}
-	return rows.Err()
 }
 
 func (j *Journal) questions(ctx context.Context, tx *sql.Tx, label, query string, args ...any) ([]taskmodel.Question, error) {
@@ -397,7 +283,7 @@ func (j *Journal) changes(ctx context.Context, target string, since int64) (c Ch
 	}
 	defer rows.Close()
 	d := newDecoder(label)
-	var sending sentBy
+	var writers []int64
 	for rows.Next() {
 		var role int
 		var id string
@@ -415,16 +301,20 @@ func (j *Journal) changes(ctx context.Context, target string, since int64) (c Ch
 			j.log.Error("a task in the journal cannot be read", "server", label, "error", err)
 			continue
 		}
-		sending.note(t, len(c.Tasks), writer)
-		c.Tasks = append(c.Tasks, restored(t))
+		restored(&t)
+		c.Tasks, writers = append(c.Tasks, t), append(writers, writer)
 	}
 	if err := rows.Err(); err != nil {
 		return c, err
 	}
-	j.unknown(ctx, tx, c.Tasks, sending)
 	if len(c.Tasks) > 0 {
-		if err := results(ctx, tx, server, c.Tasks); err != nil {
+		kept, err := results(ctx, tx, server)
+		if err != nil {
 			return c, err
+		}
+		for i := range c.Tasks {
+			kept.of(&c.Tasks[i])
+			j.unknown(ctx, tx, &c.Tasks[i], writers[i])
 		}
 	}
 	c.Questions, err = j.questions(ctx, tx, label, `SELECT doc, writer FROM questions
