@@ -348,7 +348,7 @@ func codes(ages bool, long string, args ...string) step {
 		s := u.start(long, args...)
 		u.fault(5, "readonly", "answer", s.name(), "--decline", "--readonly")
 		if ages {
-			late := u.want(7, "wait", s.name(), "--timeout", "1s", "-o", "json")
+			late := u.want(7, "wait", s.name(), "--timeout", "5s", "-o", "json")
 			if !strings.Contains(late.out, s.TaskID) || !strings.Contains(late.err, `"timeout"`) {
 				t.Errorf("timeout: %s%s", late.out, late.err)
 			}
