@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -158,6 +159,37 @@ func TestForgottenDoNotPileUp(t *testing.T) {
 		}
 		r.sleep(5 * relistEvery)
 		if n := kept(); n != 1 {
+			t.Errorf("%d are remembered", n)
+		}
+		if n := r.board().Len(); n != 0 {
+			t.Errorf("%d tasks are back", n)
+		}
+	})
+}
+
+// A server without lists never shows that it has let go of a task; there the
+// time tells.
+func TestForgottenDoNotPileUpWithoutLists(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenExtension)
+		r := run(t, nil, []string{"ci"}, f)
+		r.sleep(2 * time.Second)
+		for i := range 5 {
+			id := fmt.Sprint("t", i)
+			f.put(id, taskmodel.Working)
+			if _, err := r.m.Add(t.Context(), "ci", id); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.m.Forget(t.Context(), key("ci", id), false); err != nil {
+				t.Fatal(err)
+			}
+			r.sleep(forgetFor / 2)
+		}
+		n := 0
+		if err := r.m.do(t.Context(), func() { n = len(r.m.byName["ci"].forgot) }); err != nil {
+			t.Fatal(err)
+		}
+		if n > 3 {
 			t.Errorf("%d are remembered", n)
 		}
 		if n := r.board().Len(); n != 0 {

@@ -286,7 +286,21 @@ type forgotten struct {
 // forgotten that it was.
 const forgetAfter = 3
 
-func (s *server) forget(id string) { s.forgot[id] = forgotten{at: s.m.now()} }
+// forgetFor is how long a server without lists may still tell of a forgotten
+// task: what is under way on a stream when it is forgotten, and no more.
+const forgetFor = time.Hour
+
+func (s *server) forget(id string) {
+	now := s.m.now()
+	if s.cannot {
+		for id, f := range s.forgot {
+			if now.Sub(f.at) > forgetFor {
+				delete(s.forgot, id)
+			}
+		}
+	}
+	s.forgot[id] = forgotten{at: now}
+}
 
 func (s *server) forgets(id string) bool {
 	_, yes := s.forgot[id]
