@@ -95,11 +95,13 @@ func (h heads) get(v head) *head {
 		clear(h)
 	}
 	// The words may be pieces of a message a megabyte long; own copies let it go.
-	v.key.Server, v.tool = strings.Clone(v.key.Server), strings.Clone(v.tool)
-	v.owner, v.tap = strings.Clone(v.owner), strings.Clone(v.tap)
-	v.status.status = taskmodel.Status(strings.Clone(string(v.status.status)))
-	p := &v
-	h[v] = p
+	// And an own variable: v itself would be on the heap at each call.
+	own := v
+	own.key.Server, own.tool = strings.Clone(v.key.Server), strings.Clone(v.tool)
+	own.owner, own.tap = strings.Clone(v.owner), strings.Clone(v.tap)
+	own.status.status = taskmodel.Status(strings.Clone(string(v.status.status)))
+	p := &own
+	h[own] = p
 	return p
 }
 
@@ -123,20 +125,8 @@ func instant(us int64, loc *time.Location) time.Time {
 // pack makes the row of a task; old is the row that it takes the place of (nil:
 // none), whose memory is used again where nothing changed.
 func (h heads) pack(t *taskmodel.Task, old *row, rev uint64) *row {
-	r := &row{
-		head: h.get(head{key: taskmodel.Key{Server: t.Server, Role: t.Role}, gen: t.Generation, tool: t.Tool,
-			owner: t.Owner, tap: t.Tap, status: status{t.Status, t.Standing}}),
-		loc:     t.FirstHeardAt.Location(),
-		created: micros(t.CreatedAt), updated: micros(t.LastUpdatedAt),
-		first: micros(t.FirstHeardAt), heard: micros(t.LastHeardAt), ended: micros(t.EndedAt),
-		since: micros(t.StatusSince), standingSince: micros(t.StandingSince), held: micros(t.HeldSince()),
-		nextPoll: micros(t.NextPollAt), ttl: t.TTL.Duration, poll: t.PollInterval,
-		polls: uint32(t.Polls), pushes: uint32(t.Pushes), rev: rev,
-	}
-	r.flag(ttlKnown, t.TTL.Known)
-	r.flag(ttlUnlimited, t.TTL.Unlimited)
-	r.flag(ours, t.Ours)
-	r.flag(pushed, t.Pushed)
+	r := h.bare(t)
+	r.rev = rev
 	if old != nil {
 		r.id, r.msg, r.raw = old.id, old.msg, old.raw
 	}
@@ -149,6 +139,25 @@ func (h heads) pack(t *taskmodel.Task, old *row, rev uint64) *row {
 	if string(r.raw) != string(t.Raw) { // a part of a page would keep the whole page
 		r.raw = append(json.RawMessage(nil), t.Raw...)
 	}
+	return r
+}
+
+// bare is a row without what tasks do not share: id, message and raw form.
+func (h heads) bare(t *taskmodel.Task) *row {
+	r := &row{
+		head: h.get(head{key: taskmodel.Key{Server: t.Server, Role: t.Role}, gen: t.Generation, tool: t.Tool,
+			owner: t.Owner, tap: t.Tap, status: status{t.Status, t.Standing}}),
+		loc:     t.FirstHeardAt.Location(),
+		created: micros(t.CreatedAt), updated: micros(t.LastUpdatedAt),
+		first: micros(t.FirstHeardAt), heard: micros(t.LastHeardAt), ended: micros(t.EndedAt),
+		since: micros(t.StatusSince), standingSince: micros(t.StandingSince), held: micros(t.HeldSince()),
+		nextPoll: micros(t.NextPollAt), ttl: t.TTL.Duration, poll: t.PollInterval,
+		polls: uint32(t.Polls), pushes: uint32(t.Pushes),
+	}
+	r.flag(ttlKnown, t.TTL.Known)
+	r.flag(ttlUnlimited, t.TTL.Unlimited)
+	r.flag(ours, t.Ours)
+	r.flag(pushed, t.Pushed)
 	if n := len(t.Transitions); n == 1 && micros(t.Transitions[0].At) == r.since && t.Transitions[0].Status == t.Status &&
 		t.Transitions[0].Message == t.StatusMessage && t.Transitions[0].Note == "" {
 		r.flag(oneStep, true)

@@ -99,7 +99,7 @@ func (w *View) update(v *Version, now time.Time) {
 		w.want.Group == "server" && !maps.Equal(servers, w.order.servers)
 	refilter := resort || w.want.Filter.String() != w.have.Filter.String()
 	sets, reached := v.since(w.seq)
-	if n := changesIn(sets); !reached || n > 1000+v.Len()/8 {
+	if n := changesIn(sets); !reached || n > followable(v.Len()) {
 		resort, refilter = true, true
 	}
 	narrows := !resort && w.shown != nil && w.want.Filter.Narrows(w.have.Filter)
@@ -134,6 +134,10 @@ func (w *View) update(v *Version, now time.Time) {
 	}
 	w.layOut()
 }
+
+// followable is how many changes are followed one by one, on a board with so many
+// tasks; past it sorting all is cheaper.
+func followable(tasks int) int { return 1000 + tasks/8 }
 
 // sortKey is the part of the settings that decides the order.
 type sortKey struct {
