@@ -54,7 +54,8 @@ type Model interface {
 	// SetQuestion takes the question's newer state: sent, answered, refused,
 	// withdrawn. What has been filled in stays.
 	SetQuestion(q taskmodel.Question)
-	// Fill puts text into the field of that name, as a draft for the person.
+	// Fill puts text into the field of that name, as a draft for the person; what
+	// the person has typed there stays.
 	Fill(name, text string) Event
 }
 

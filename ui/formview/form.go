@@ -147,6 +147,10 @@ func (m *Form) Fill(name, text string) Event {
 	if i < 0 || m.raw != nil {
 		return Event{}
 	}
+	if m.d.Values[i].Text != "" { // a command takes its time, and its person did not wait
+		m.note = "A draft has come; what you typed stays."
+		return Event{}
+	}
 	m.setText(i, text)
 	delete(m.areas, i)
 	return m.changed()

@@ -108,6 +108,10 @@ func TestSampling(t *testing.T) {
 	if want := `{"role":"assistant","content":{"text":"Kestrel\nor Kite","type":"text"},"model":"me","stopReason":"maxTokens"}`; e.Kind != Send || string(e.Content) != want {
 		t.Errorf("%s\nwant %s", e.Content, want)
 	}
+	if e := d.m.Fill("text", "Drafted"); e.Changed {
+		t.Error("a drafted completion takes the place of what was typed")
+	}
+	d = drive(t, sampling())
 	if e := d.m.Fill("text", "Drafted"); !e.Changed {
 		t.Error("a drafted completion is not taken")
 	}
