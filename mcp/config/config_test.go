@@ -72,7 +72,7 @@ client_key = "k.pem"
 insecure = true
 roots = ["."]
 sampling_command = ["llm"]
-oauth = { client_id = "x", scopes = ["a"] }
+oauth = { client_id = "x", scopes = ["a"], private_key = "k.pem", key_id = "k1", grant = "enterprise", idp = { issuer = "https://idp.example", client_id = "y", client_secret = "${A}", id_token_env = "I" } }
 [servers.ci.tools.build]
 keep = "all"
 [servers.lab]

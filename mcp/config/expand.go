@@ -114,7 +114,10 @@ func (x *expander) entry(e ServerEntry) ServerEntry {
 	e.Args, e.Env, e.Headers = x.list(e.Args), x.table(e.Env), x.table(e.Headers)
 	e.CAFile, e.ClientCert, e.ClientKey = x.text(e.CAFile), x.text(e.ClientCert), x.text(e.ClientKey)
 	e.TokenCommand, e.Roots, e.SamplingCommand = x.list(e.TokenCommand), x.list(e.Roots), x.list(e.SamplingCommand)
-	e.OAuth.ClientID, e.OAuth.ClientSecret = x.text(e.OAuth.ClientID), x.text(e.OAuth.ClientSecret)
+	o := &e.OAuth
+	o.ClientID, o.ClientSecret, o.PrivateKey, o.KeyID = x.text(o.ClientID), x.text(o.ClientSecret), x.text(o.PrivateKey), x.text(o.KeyID)
+	o.IDP.Issuer, o.IDP.ClientID, o.IDP.ClientSecret = x.text(o.IDP.Issuer), x.text(o.IDP.ClientID), x.text(o.IDP.ClientSecret)
+	o.IDP.IDTokenCommand = x.list(o.IDP.IDTokenCommand)
 	return e
 }
 

@@ -69,8 +69,21 @@ type ToolEntry struct {
 type OAuth struct {
 	ClientID     string   `toml:"client_id"`
 	ClientSecret string   `toml:"client_secret"`
+	PrivateKey   string   `toml:"private_key"` // a file; signs in place of a secret
+	KeyID        string   `toml:"key_id"`
 	Scopes       []string `toml:"scopes"`
-	Grant        string   `toml:"grant"` // authorization_code | client_credentials
+	Grant        string   `toml:"grant"` // authorization_code | client_credentials | enterprise
+	IDP          IDP      `toml:"idp"`
+}
+
+// IDP is the identity provider of the grant enterprise, and where the ID token
+// that it gave is to be had.
+type IDP struct {
+	Issuer         string   `toml:"issuer"`
+	ClientID       string   `toml:"client_id"`
+	ClientSecret   string   `toml:"client_secret"`
+	IDTokenEnv     string   `toml:"id_token_env"`
+	IDTokenCommand []string `toml:"id_token_command"`
 }
 
 // UI is how the screens look at the start.
@@ -201,7 +214,7 @@ func check(path string, f File) error {
 			oneOf(at+"transport", s.Transport, "auto", "stdio", "http", "sse"),
 			oneOf(at+"generation", s.Generation, "auto", "draft", "2025-11-25", "2026-07-28", "none"),
 			oneOf(at+"keep", s.Keep, "all", "none"),
-			oneOf(at+"oauth.grant", s.OAuth.Grant, "authorization_code", "client_credentials"),
+			oneOf(at+"oauth.grant", s.OAuth.Grant, "authorization_code", "client_credentials", "enterprise"),
 		); err != nil {
 			return err
 		}

@@ -314,6 +314,9 @@ func finish(s *Server, where Search) {
 	if s.Entry.TokenEnv != "" {
 		s.token, _ = where.Env(s.Entry.TokenEnv)
 	}
+	if name := s.Entry.OAuth.IDP.IDTokenEnv; name != "" {
+		s.idToken, _ = where.Env(name)
+	}
 	if len(x.extra) > 0 {
 		env := maps.Clone(x.extra)
 		maps.Copy(env, s.Entry.Env)

@@ -21,6 +21,7 @@ type Server struct {
 	target   string
 	raw      ServerEntry     // as written, before variables were put in
 	token    string          // what token_env names
+	idToken  string          // what oauth.idp.id_token_env names
 	set      map[string]bool // keys that --set gave
 	hidden   []string        // passwords that were asked for
 }
@@ -52,7 +53,7 @@ func (s Server) Target() string { return s.target }
 
 // Secrets are the values of the entry that must not be shown: of its environment
 // and arguments what is named like a secret, of its headers also what came from
-// a variable, passwords that were asked for, the client's secret, the token,
+// a variable, passwords that were asked for, the client's secrets, the tokens,
 // what a URL carries.
 func (s Server) Secrets() []string {
 	var out []string
@@ -77,7 +78,12 @@ func (s Server) Secrets() []string {
 		add(v)
 	}
 	add(s.Entry.OAuth.ClientSecret)
+	add(s.Entry.OAuth.IDP.ClientSecret)
+	if k := s.Entry.OAuth.PrivateKey; strings.Contains(k, "-----BEGIN") { // where its file's name belongs
+		add(k)
+	}
 	add(s.token)
+	add(s.idToken)
 	if u, err := url.Parse(s.Entry.URL); err == nil {
 		if pw, ok := u.User.Password(); ok {
 			add(pw)

@@ -96,14 +96,15 @@ func masked(key string, v reflect.Value) string {
 	text := words(v)
 	top, _, _ := strings.Cut(key, ".")
 	switch {
-	case top == "headers", top == "env", key == "oauth.client_secret":
+	case top == "headers", top == "env", key == "oauth.client_secret", key == "oauth.idp.client_secret",
+		key == "oauth.private_key" && strings.Contains(text, "-----BEGIN"): // a key where its file's name belongs
 		if reference.MatchString(text) {
 			return text
 		}
 		return "***"
 	case key == "url":
 		return maskURL(text)
-	case key == "args", key == "token_command", key == "sampling_command":
+	case key == "args", key == "token_command", key == "sampling_command", key == "oauth.idp.id_token_command":
 		if list, ok := v.Interface().([]string); ok {
 			return strings.Join(maskArgs(list), " ")
 		}

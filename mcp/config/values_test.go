@@ -29,8 +29,8 @@ func TestTargetsHoldNoSecrets(t *testing.T) {
 func TestValuesTellWhereTheyCameFrom(t *testing.T) {
 	s := sandbox(t, map[string]string{"T": "hush1"}, map[string]string{
 		"home/one.toml": "[ui]\nmouse = false\ntheme = \"mono\"\n[limits]\ndepth = 7\n[views]\nmine = \"x\"\n[servers.ci]\nurl = \"https://ci.example/?k=hush2\"\n" +
-			"headers = { A = \"Bearer ${T}\", B = \"hush3\", C = \"${T:-hush4}\" }\noauth = { client_secret = \"hush5\" }\nautostart = false\n",
-		"home/two.toml": "[limits]\ndepth = 9\n[servers.lab]\ncommand = \"lab\"\nargs = [\"--token\", \"hush6\"]\nenv = { K = \"hush7\" }\n",
+			"headers = { A = \"Bearer ${T}\", B = \"hush3\", C = \"${T:-hush4}\" }\noauth = { client_secret = \"hush5\", private_key = \"-----BEGIN hush8\", idp = { client_secret = \"hush9\", id_token_command = [\"sso\", \"--token\", \"hush10\"] } }\nautostart = false\n",
+		"home/two.toml": "[limits]\ndepth = 9\n[servers.lab]\ncommand = \"lab\"\nargs = [\"--token\", \"hush6\"]\nenv = { K = \"hush7\" }\noauth = { private_key = \"keys/ci.pem\" }\n",
 	})
 	one, two := s.Home+"/one.toml", s.Home+"/two.toml"
 	s.Files = []string{one, two}
@@ -51,6 +51,8 @@ func TestValuesTellWhereTheyCameFrom(t *testing.T) {
 		{"servers.ci.url", "https://ci.example/?k=***", one}, {"servers.ci.headers.A", "Bearer ${T}", one}, {"servers.ci.headers.B", "***", one},
 		{"servers.ci.headers.C", "***", one}, {"servers.ci.poll_min", "3s", "--set"}, {"servers.ci.autostart", "false", one},
 		{"servers.lab.args", "--token ***", two}, {"servers.lab.env.K", "***", two}, {"servers.ci.oauth.client_secret", "***", one},
+		{"servers.ci.oauth.private_key", "***", one}, {"servers.ci.oauth.idp.client_secret", "***", one},
+		{"servers.ci.oauth.idp.id_token_command", "sso --token ***", one}, {"servers.lab.oauth.private_key", "keys/ci.pem", two},
 	} {
 		if got[want.Key] != want {
 			t.Errorf("%+v, want %+v", got[want.Key], want)
@@ -68,12 +70,12 @@ func TestSetNamesServersAsTheyAreShown(t *testing.T) {
 }
 
 func TestSecretsOfAnEntry(t *testing.T) {
-	s := sandbox(t, map[string]string{"T": "secret-1", "M": "mode-word", "TOK": "secret-2"}, map[string]string{"home/c.toml": `
+	s := sandbox(t, map[string]string{"T": "secret-1", "M": "mode-word", "TOK": "secret-2", "IDT": "secret-9"}, map[string]string{"home/c.toml": `
 [servers.web]
 url = "https://u:secret-3@x.example/mcp?key=secret-4"
 headers = { Authorization = "Bearer ${T}", X-Plain = "plain-value" }
 token_env = "TOK"
-oauth = { client_secret = "secret-5" }
+oauth = { client_secret = "secret-5", idp = { client_secret = "secret-A", id_token_env = "IDT" } }
 [servers.cmd]
 command = "run"
 args = ["--token", "secret-6", "--api-key=secret-7", "plain-arg"]
@@ -82,7 +84,7 @@ env = { API_KEY = "secret-8", MODE = "${M}" }
 	s.Files = []string{s.Home + "/c.toml"}
 	c := load(t, s)
 	for name, want := range map[string]string{
-		"web": "Bearer secret-1,secret-1,secret-2,secret-3,secret-4,secret-5", "cmd": "secret-6,secret-7,secret-8",
+		"web": "Bearer secret-1,secret-1,secret-2,secret-3,secret-4,secret-5,secret-9,secret-A", "cmd": "secret-6,secret-7,secret-8",
 	} {
 		got := server(t, c, name).Secrets()
 		slices.Sort(got)

@@ -18,7 +18,7 @@ import (
 
 // Authorizers makes the sign-in of each HTTP server: a token from the
 // environment or a command where one is configured, the client's own
-// credentials, or else what a person's `mcptasks login` brought. A server whose
+// credentials, an identity provider's grant, or else what a person's `mcptasks login` brought. A server whose
 // headers carry an Authorization signs itself. dir is the state folder.
 func Authorizers(dir string, log *slog.Logger) func(config.Server) (transport.Authorizer, error) {
 	store := signin.OpenStore(filepath.Join(dir, "tokens"), log)
@@ -39,8 +39,19 @@ func Authorizers(dir string, log *slog.Logger) func(config.Server) (transport.Au
 		if err != nil {
 			return nil, err
 		}
-		if e.OAuth.Grant == "client_credentials" {
+		switch o := e.OAuth; o.Grant {
+		case "client_credentials":
 			return signin.ClientCredentials(conf)
+		case "enterprise":
+			return signin.Enterprise(conf, signin.Provider{Issuer: o.IDP.Issuer, ClientID: o.IDP.ClientID, ClientSecret: o.IDP.ClientSecret,
+				IDTokenEnv: o.IDP.IDTokenEnv, IDTokenCommand: o.IDP.IDTokenCommand})
+		default:
+			if o.PrivateKey != "" {
+				return nil, errors.New("oauth.private_key does not go with the sign-in of a person; set oauth.grant = \"client_credentials\" (or \"enterprise\")")
+			}
+			if o.IDP.Issuer != "" {
+				return nil, errors.New("oauth.idp goes with oauth.grant = \"enterprise\"")
+			}
 		}
 		return signin.New(conf)
 	}
@@ -52,7 +63,8 @@ func signinConfig(s config.Server, store signin.Store, log *slog.Logger) (signin
 		return signin.Config{}, err
 	}
 	o := s.Entry.OAuth
-	return signin.Config{Server: s.Name, URL: s.Entry.URL, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Scopes: o.Scopes,
+	return signin.Config{Server: s.Name, URL: s.Entry.URL, ClientID: o.ClientID, ClientSecret: o.ClientSecret,
+		PrivateKey: o.PrivateKey, KeyID: o.KeyID, Scopes: o.Scopes,
 		Store: store, Client: c, Log: log}, nil
 }
 

@@ -16,11 +16,26 @@ import (
 )
 
 // ClientCredentials signs with tokens that a registered client gets for itself
-// (RFC 6749 section 4.4; the ext-auth extension of MCP): no person takes part.
-// Config's ClientID and ClientSecret are required; the Store is not used.
+// (RFC 6749 section 4.4; the oauth-client-credentials extension of MCP): no
+// person takes part. The client is known by Config's ClientID with either a
+// ClientSecret or a PrivateKey. The Store is not used.
 func ClientCredentials(conf Config) (*Credentials, error) {
-	if conf.ClientID == "" || conf.ClientSecret == "" {
-		return nil, errors.New("client credentials need a client_id and a client_secret")
+	if conf.ClientID == "" || conf.ClientSecret == "" && conf.PrivateKey == "" {
+		return nil, errors.New("client credentials need a client_id and a client_secret or a private_key")
+	}
+	return newCredentials(conf)
+}
+
+// newCredentials looks whether the key, where one is configured, can be used, so
+// that a fault in it is told before the server is asked.
+func newCredentials(conf Config) (*Credentials, error) {
+	if conf.PrivateKey != "" {
+		if conf.ClientSecret != "" {
+			return nil, errors.New("a client has a client_secret or a private_key, not both")
+		}
+		if _, err := loadKey(conf.PrivateKey); err != nil {
+			return nil, err
+		}
 	}
 	if conf.Store == nil {
 		conf.Store = Files{} // never used
@@ -32,10 +47,12 @@ func ClientCredentials(conf Config) (*Credentials, error) {
 	return &Credentials{o: o}, nil
 }
 
-// Credentials is the Authorizer of ClientCredentials. It is safe for concurrent
-// use; one token request is under way at a time.
+// Credentials is the Authorizer of ClientCredentials and Enterprise. It is safe
+// for concurrent use; one token request is under way at a time.
 type Credentials struct {
-	o *OAuth // for its configuration, its turn and the fields of the grant
+	o   *OAuth    // for its configuration, its turn and the fields of the grant
+	idp *Provider // of Enterprise; nil: the client asks for itself
+	who string    // whom the last ID token spoke for; used in o's turn
 }
 
 // Header gives the token; none before the first challenge, which tells where
@@ -57,8 +74,23 @@ func (c *Credentials) Header(ctx context.Context) (http.Header, error) {
 	return bearer(o.grant.Access), nil
 }
 
-// Identity is the client that signs in for itself.
-func (c *Credentials) Identity(context.Context) string { return "client " + c.o.conf.ClientID }
+// Identity is the client that signs in for itself, or the person for whom the
+// identity provider speaks; "" where that one cannot be told.
+func (c *Credentials) Identity(ctx context.Context) string {
+	if c.idp == nil {
+		return "client " + c.o.conf.ClientID
+	}
+	if c.o.lock(ctx) != nil {
+		return ""
+	}
+	defer c.o.unlock()
+	if c.who == "" {
+		if _, err := c.idToken(ctx); err != nil {
+			c.o.conf.Log.Debug("learning who signs in", "server", c.o.conf.Server, "err", err)
+		}
+	}
+	return c.who
+}
 
 // Challenge fetches a token and has the request repeated.
 func (c *Credentials) Challenge(ctx context.Context, status int, h http.Header) (bool, error) {
@@ -114,20 +146,67 @@ func (c *Credentials) request(ctx context.Context, more []string) (*grant, error
 		scopes = union(o.grant.Scopes, scopes)
 	}
 	scopes = union(scopes, more)
-	cc := &clientcredentials.Config{
-		ClientID: o.conf.ClientID, ClientSecret: o.conf.ClientSecret, TokenURL: where.meta.TokenEndpoint, Scopes: scopes,
-		EndpointParams: url.Values{"resource": {where.resource}}, AuthStyle: where.style(),
-	}
-	t, err := cc.Token(context.WithValue(ctx, oauth2.HTTPClient, o.conf.Client))
-	if err != nil {
-		var re *oauth2.RetrieveError
-		if errors.As(err, &re) {
-			// The error's own text repeats the whole answer.
-			return nil, fmt.Errorf("the authorization server refused the client credentials (%d %.100s)", re.Response.StatusCode, re.ErrorCode)
+	params := url.Values{"resource": {where.resource}}
+	if c.idp != nil {
+		jag, err := c.exchange(ctx, where, scopes)
+		if err != nil {
+			return nil, err
 		}
+		params.Set("grant_type", grantJWTBearer)
+		params.Set("assertion", jag)
+	}
+	t, err := c.ask(ctx, where, scopes, params)
+	if err != nil {
+		return nil, err
+	}
+	return granted(&oauth2.Config{ClientID: o.conf.ClientID, Endpoint: oauth2.Endpoint{TokenURL: where.meta.TokenEndpoint}, Scopes: scopes}, t, where.resource, o.conf.Now())
+}
+
+// ask makes the token request at the server's authorization server, as the
+// client that is registered there.
+func (c *Credentials) ask(ctx context.Context, where place, scopes []string, params url.Values) (*oauth2.Token, error) {
+	conf := c.o.conf
+	id, refused := conf.ClientID, "the authorization server refused the client credentials"
+	if c.idp != nil {
+		refused = "the authorization server refused what the identity provider granted"
+	}
+	if conf.PrivateKey != "" {
+		signed, err := assertion(conf, where.meta)
+		if err != nil {
+			return nil, err
+		}
+		params.Set("client_assertion_type", assertionType)
+		params.Set("client_assertion", signed)
+		id = "" // the assertion's subject says it (ext-auth, oauth-client-credentials, JWT Authentication Example)
+	}
+	t, err := tokenRequest(ctx, conf.Client, where.meta, id, conf.ClientSecret, scopes, params)
+	if code := refusal(err); code != "" {
+		return nil, fmt.Errorf("%s (%s)", refused, code)
+	} else if err != nil {
 		return nil, fmt.Errorf("the authorization server gives no token: %w", err)
 	}
-	return granted(&oauth2.Config{ClientID: o.conf.ClientID, Endpoint: oauth2.Endpoint{TokenURL: cc.TokenURL}, Scopes: scopes}, t, where.resource, o.conf.Now())
+	return t, nil
+}
+
+// tokenRequest asks a token endpoint for a token of the client credentials, or
+// of the grant_type in params.
+func tokenRequest(ctx context.Context, c *http.Client, meta *oauthex.AuthServerMeta, id, secret string, scopes []string, params url.Values) (*oauth2.Token, error) {
+	cc := &clientcredentials.Config{ClientID: id, ClientSecret: secret, TokenURL: meta.TokenEndpoint, Scopes: scopes, EndpointParams: params,
+		AuthStyle: oauth2.AuthStyleInParams}
+	if secret != "" {
+		cc.AuthStyle = style(meta)
+	}
+	return cc.Token(context.WithValue(ctx, oauth2.HTTPClient, c))
+}
+
+// refusal is the status and the code of an answer that is no token, "" for any
+// other error. The error's own text repeats the whole answer.
+func refusal(err error) string {
+	var re *oauth2.RetrieveError
+	if !errors.As(err, &re) {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %.100s", re.Response.StatusCode, re.ErrorCode))
 }
 
 // place is where tokens for a resource come from.
@@ -137,8 +216,9 @@ type place struct {
 	meta     *oauthex.AuthServerMeta
 }
 
-func (p place) style() oauth2.AuthStyle {
-	switch m := p.meta.TokenEndpointAuthMethodsSupported; {
+// style is how a client's secret is sent.
+func style(meta *oauthex.AuthServerMeta) oauth2.AuthStyle {
+	switch m := meta.TokenEndpointAuthMethodsSupported; {
 	case slices.Contains(m, "client_secret_basic") || len(m) == 0:
 		return oauth2.AuthStyleInHeader
 	case slices.Contains(m, "client_secret_post"):

@@ -1,6 +1,8 @@
 package signin
 
 import (
+	"cmp"
+	"crypto"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -13,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
 // world is one MCP server and its authorization server, on loopback.
@@ -37,11 +41,19 @@ type world struct {
 	need     string // a scope that calls need
 	resource string // what the metadata claims
 	rotate   bool
+	methods  []string                    // how clients may authenticate
+	algs     []string                    // and with which signatures
+	keys     map[string]crypto.PublicKey // of clients that sign assertions
+	headers  []map[string]any            // of the assertions that were taken
+	jags     map[string]url.Values       // the identity provider's grants: what each is for
+	issuer   string                      // what the metadata claims; "" is the truth
+	root     bool                        // the server is its own authorization server, as in 2025-03-26
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, now: time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC), tokens: map[string][]string{}, refresh: map[string][]string{},
-		codes: map[string]url.Values{}, clients: map[string]string{}, lifetime: 3600, rotate: true}
+		codes: map[string]url.Values{}, clients: map[string]string{}, lifetime: 3600, rotate: true,
+		methods: []string{"none", "client_secret_basic"}, keys: map[string]crypto.PublicKey{}, jags: map[string]url.Values{}}
 	w.rs = httptest.NewServer(http.HandlerFunc(w.mcp))
 	w.as = httptest.NewServer(http.HandlerFunc(w.auth))
 	w.resource = w.rs.URL + "/mcp"
@@ -84,6 +96,12 @@ func (w *world) mcp(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	meta := w.rs.URL + "/.well-known/oauth-protected-resource/mcp"
+	if w.root && r.URL.Path != "/mcp" {
+		w.mu.Unlock()
+		w.auth(rw, r)
+		w.mu.Lock()
+		return
+	}
 	switch r.URL.Path {
 	case "/.well-known/oauth-protected-resource/mcp":
 		reply(rw, 200, map[string]any{"resource": w.resource, "authorization_servers": []string{w.as.URL}, "scopes_supported": []string{"read"}, "bearer_methods_supported": []string{"header"}})
@@ -95,7 +113,9 @@ func (w *world) mcp(rw http.ResponseWriter, r *http.Request) {
 	}
 	scopes, ok := w.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 	if !ok {
-		rw.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata=%q`, meta))
+		if !w.root {
+			rw.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata=%q`, meta))
+		}
 		rw.WriteHeader(401)
 		return
 	}
@@ -126,17 +146,21 @@ func (w *world) auth(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	refuse := func(code string) { reply(rw, 400, map[string]string{"error": code, "error_description": "sorry"}) }
+	at := w.as.URL
+	if w.root {
+		at = w.rs.URL
+	}
 	switch r.URL.Path {
 	case "/.well-known/oauth-authorization-server":
 		m := map[string]any{
-			"issuer": w.as.URL, "authorization_endpoint": w.as.URL + "/authorize", "token_endpoint": w.as.URL + "/token",
+			"issuer": cmp.Or(w.issuer, at), "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token",
 			"response_types_supported": []string{"code"}, "grant_types_supported": []string{"authorization_code", "refresh_token", "client_credentials"},
-			"code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": []string{"none", "client_secret_basic"},
+			"code_challenge_methods_supported": []string{"S256"}, "token_endpoint_auth_methods_supported": w.methods, "token_endpoint_auth_signing_alg_values_supported": w.algs,
 			"scopes_supported": []string{"read", "write", "offline_access"}, "client_id_metadata_document_supported": w.cimd,
 			"authorization_response_iss_parameter_supported": true,
 		}
 		if !w.noDCR {
-			m["registration_endpoint"] = w.as.URL + "/register"
+			m["registration_endpoint"] = at + "/register"
 		}
 		reply(rw, 200, m)
 	case "/register":
@@ -179,7 +203,16 @@ func (w *world) token(rw http.ResponseWriter, r *http.Request, refuse func(strin
 	if !basic {
 		id, secret = r.Form.Get("client_id"), r.Form.Get("client_secret")
 	}
-	if want, ok := w.clients[id]; (!ok || want != secret) && !(w.cimd && strings.HasPrefix(id, "https://")) {
+	if signed := r.Form.Get("client_assertion"); signed != "" {
+		if id != "" || secret != "" || r.Form.Get("client_assertion_type") != assertionType {
+			refuse("invalid_request")
+			return
+		}
+		if id = w.verify(signed); id == "" {
+			refuse("invalid_client")
+			return
+		}
+	} else if want, ok := w.clients[id]; (!ok || want != secret) && !(w.cimd && strings.HasPrefix(id, "https://")) {
 		refuse("invalid_client")
 		return
 	}
@@ -210,6 +243,13 @@ func (w *world) token(rw http.ResponseWriter, r *http.Request, refuse func(strin
 		scopes = append(old, "renewed")
 	case "client_credentials":
 		scopes = strings.Fields(r.Form.Get("scope"))
+	case grantJWTBearer:
+		jag, ok := w.jags[r.Form.Get("assertion")]
+		if !ok || jag.Get("audience") != w.as.URL || jag.Get("resource") != w.resource || id != "mcp-client" {
+			refuse("invalid_grant")
+			return
+		}
+		scopes = strings.Fields(jag.Get("scope"))
 	default:
 		refuse("unsupported_grant_type")
 		return
@@ -222,6 +262,24 @@ func (w *world) token(rw http.ResponseWriter, r *http.Request, refuse func(strin
 		out["expires_in"] = w.lifetime
 	}
 	reply(rw, 200, out)
+}
+
+// verify checks a client's assertion (RFC 7523 section 3) and says whose it is.
+func (w *world) verify(signed string) (client string) {
+	t, err := jwt.Parse(signed, func(t *jwt.Token) (any, error) {
+		client, _ = t.Claims.GetSubject()
+		return w.keys[client], nil
+	}, jwt.WithAudience(w.as.URL), jwt.WithTimeFunc(func() time.Time { return w.now }), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
+	if err != nil {
+		w.t.Log(err)
+		return ""
+	}
+	claims := t.Claims.(jwt.MapClaims)
+	if by, _ := claims.GetIssuer(); by != client || claims["jti"] == nil {
+		return ""
+	}
+	w.headers = append(w.headers, t.Header)
+	return client
 }
 
 // expire ends all access tokens at the server.

@@ -27,12 +27,16 @@ type Config struct {
 	// metadata document; "" registers one dynamically.
 	ClientID     string
 	ClientSecret string
-	Scopes       []string // asked for instead of those that the server names; nil: the server's
-	RedirectPort int      // of the loopback redirect; 0 is any free one
-	Store        Store
-	Client       *http.Client // for discovery and tokens; nil is NewClient(transport.TLS{})
-	Log          *slog.Logger
-	Now          func() time.Time // nil is time.Now
+	// PrivateKey is the file (PEM) of the key that a registered client signs
+	// assertions with in place of a secret, and KeyID that key's name at the
+	// authorization server, "" for none. A sign-in of a person uses neither.
+	PrivateKey, KeyID string
+	Scopes            []string // asked for instead of those that the server names; nil: the server's
+	RedirectPort      int      // of the loopback redirect; 0 is any free one
+	Store             Store
+	Client            *http.Client // for discovery and tokens; nil is NewClient(transport.TLS{})
+	Log               *slog.Logger
+	Now               func() time.Time // nil is time.Now
 }
 
 // NewClient makes the client for discovery and token requests: half a minute
