@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -91,5 +93,22 @@ env = { API_KEY = "secret-8", MODE = "${M}" }
 		if strings.Join(got, ",") != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
+	}
+}
+
+// What the README shows of a configuration file can be written so.
+func TestReadmeConfigurations(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```toml\n(.*?)^```$").FindAllSubmatch(b, -1)
+	for _, m := range blocks {
+		if _, err := ParseFile("README.md", m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(blocks) == 0 {
+		t.Error("the README shows no configuration")
 	}
 }
