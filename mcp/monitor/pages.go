@@ -144,11 +144,13 @@ func (s *server) closePage(q taskmodel.Question, why string) {
 	s.m.touch()
 }
 
-// answerPage takes the person's word on a page. page is false when the
-// question is another kind.
-func (s *server) answerPage(ctx context.Context, a taskmodel.Answer) (page bool, err error) {
+// answerPage takes the person's word on a page. It is false when the question is
+// another kind.
+func (s *server) answerPage(ctx context.Context, a taskmodel.Answer) (bool, error) {
 	m := s.m
-	derr := m.do(ctx, func() {
+	var page bool
+	var err error
+	derr := m.do(ctx, func() { // which may come after ctx has ended: it shares nothing with what is then returned
 		q, ok := m.board.Question(a.Question)
 		if page = ok && q.Repeat.Tool != ""; !page {
 			return
