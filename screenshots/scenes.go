@@ -26,6 +26,7 @@ type scene struct {
 	w, h  int
 	light bool
 	theme string
+	tap   bool // an agent's session is tapped beside the three servers
 	act   func(t *screentest.Terminal)
 }
 
@@ -41,7 +42,9 @@ var scenes = []scene{
 	{name: "detail", w: 120, h: 36, act: func(t *screentest.Terminal) {
 		t.Press("/").Type("tool:build has:progress status:working").Press("enter", "enter")
 	}},
-	{name: "form", w: 100, h: 30, act: press("a")},
+	{name: "form", w: 100, h: 30, act: func(t *screentest.Terminal) {
+		t.Press("/").Type("tool:deploy_release server:deploy").Press("enter", "a")
+	}},
 	{name: "form-80x24", w: 80, h: 24, act: press("a")},
 	{name: "form-160x50", w: 160, h: 50, act: press("a")},
 	{name: "url", w: 100, h: 28, act: func(t *screentest.Terminal) {
@@ -60,6 +63,11 @@ var scenes = []scene{
 		t.Press("w", "/").Type("id:efae3c95").Press("enter")
 	}},
 	{name: "filter", w: 110, h: 26, act: func(t *screentest.Terminal) { t.Press("/").Type("server:ci status:") }},
+	{name: "tap", w: 160, h: 34, tap: true, act: func(t *screentest.Terminal) {
+		t.Press("/").Type("!server:lab status:working,input_required").Press("enter")
+		t.Press("G", "up", "up")
+		t.Pass(time.Until(shown.Add(2500 * time.Millisecond))) // the middle of a second, whatever the keys took
+	}},
 	{name: "help", w: 140, h: 42, act: press("?")},
 }
 
@@ -83,7 +91,7 @@ func (steady) Paused() bool { return false }
 func (s steady) look(ctx context.Context) {
 	var open []taskmodel.Key
 	s.Board().Tasks(func(t *taskmodel.Task) bool {
-		if !t.Terminal() {
+		if !t.Terminal() && t.Tap == "" {
 			open = append(open, t.Key)
 		}
 		return true
@@ -98,10 +106,20 @@ func paint(t *testing.T, s scene) (img image.Image, text string) {
 	synctest.Test(t, func(t *testing.T) {
 		// The demo works for half a minute before the picture is taken.
 		time.Sleep(time.Until(shown.Add(-30 * time.Second)))
-		fleet := setup.Demo(setup.DemoOptions{Version: "demo", Seed: 1, Still: true})
 		ctx, stop := context.WithCancel(context.Background())
+		opts := setup.DemoOptions{Version: "demo", Seed: 1, Still: true}
+		var tap *tapped
+		if s.tap {
+			tap = newTapped(t)
+			tap.begin(ctx)
+			opts.Journal, opts.Taps = memory{tap.read}, func(string) bool { return true }
+		}
+		fleet := setup.Demo(opts)
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = fleet.Run(ctx) })
+		if tap != nil {
+			wg.Go(func() { tap.live(ctx) })
+		}
 		mon := steady{fleet.Monitor}
 		mon.Pause(true)
 		term := screentest.Start(t, s.w, s.h, func(ctx context.Context, tty screentest.TTY) error {
@@ -137,6 +155,9 @@ func paint(t *testing.T, s scene) (img image.Image, text string) {
 		term.Close()
 		stop()
 		wg.Wait()
+		if tap != nil {
+			tap.close(context.Background())
+		}
 	})
 	return img, text
 }

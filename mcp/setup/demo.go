@@ -8,6 +8,7 @@ import (
 
 	"mcptasks/mcp/demo"
 	"mcptasks/mcp/monitor"
+	"mcptasks/taskmodel/journal"
 )
 
 // DemoOptions make the monitor of `mcptasks demo`. Seed and Still make it the
@@ -19,6 +20,10 @@ type DemoOptions struct {
 	Seed     uint64
 	Still    bool
 	Now      func() time.Time
+	// Journal is what to remember in, and Taps says which of the taps that it
+	// knows are shown (see monitor.Options); nil: none.
+	Journal journal.Store
+	Taps    func(label string) bool
 }
 
 // A DemoFleet is the built-in servers with a monitor on them.
@@ -28,10 +33,12 @@ type DemoFleet struct {
 	fleet   []demo.Member
 }
 
-// Demo makes the monitor on the three built-in servers. It remembers nothing.
+// Demo makes the monitor on the three built-in servers. It remembers nothing
+// unless it is given a journal.
 func Demo(o DemoOptions) *DemoFleet {
 	d := &DemoFleet{fleet: demo.Fleet(demo.FleetOptions{Seed: o.Seed, Still: o.Still, Log: o.Log})}
-	opts := monitor.Options{Readonly: o.Readonly, Log: o.Log, Version: o.Version, FetchResults: true, Seed: o.Seed, Now: o.Now}
+	opts := monitor.Options{Readonly: o.Readonly, Log: o.Log, Version: o.Version, FetchResults: true, Seed: o.Seed, Now: o.Now,
+		Journal: o.Journal, Taps: o.Taps}
 	for _, m := range d.fleet {
 		d.Names = append(d.Names, m.Name)
 		opts.Servers = append(opts.Servers, monitor.ServerSpec{

@@ -86,6 +86,9 @@ func (d *Detail) head(e *kit.Env, t *taskmodel.Task, w int) []string {
 			if i > 0 {
 				l.Add(th.Faint, " · ")
 			}
+			if t.Tap != "" && n.Text == safe.Line(t.Owner) {
+				l.Add(n.Style, "in the session of ")
+			}
 			l.Add(n.Style, n.Text)
 		}
 		if t.Note != "" {
@@ -506,6 +509,8 @@ func whose(t *taskmodel.Task) string {
 	switch {
 	case t.Role == taskmodel.Receiver:
 		return "asked of us by the server"
+	case t.Tap != "":
+		return "of " + safe.Line(t.Owner) + ", heard by a tap"
 	case t.Owner != "":
 		return safe.Line(t.Owner)
 	case t.Ours:

@@ -3,6 +3,7 @@ package list
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"charm.land/bubbles/v2/key"
 	tea "charm.land/bubbletea/v2"
@@ -42,6 +43,8 @@ type List struct {
 	sel      taskmodel.Key
 	wanted   taskmodel.Key // to be selected as soon as it is there
 	heading  string        // selected instead of a task
+	began    time.Time     // when the list was first drawn
+	held     bool          // the selection stays with its task, wherever that goes
 	marks    map[taskmodel.Key]bool
 	lastMark taskmodel.Key
 	filter   filterLine
@@ -72,6 +75,11 @@ func New(o Options) (*List, error) {
 	return l, err
 }
 
+// arriving is how long after the start the cursor stays on the first row while
+// the servers' tasks come in, as long as nobody has touched it: which server
+// answered first says nothing about what to look at.
+const arriving = 3 * time.Second
+
 // A viewMsg brings a view that a command has filled.
 type viewMsg struct {
 	gen  int
@@ -97,6 +105,10 @@ func (l *List) Refresh(e *kit.Env) act.Action {
 			delete(l.marks, k)
 		}
 	}
+	if l.began.IsZero() {
+		l.began = e.Now
+	}
+	l.held = l.held || e.Now.Sub(l.began) >= arriving
 	l.settle()
 	return nil
 }
@@ -108,13 +120,19 @@ func (l *List) settle() {
 		return
 	}
 	if i := l.view.Index(l.wanted); i >= 0 {
-		l.sel, l.heading, l.wanted = l.wanted, "", taskmodel.Key{}
+		l.sel, l.heading, l.wanted, l.held = l.wanted, "", taskmodel.Key{}, true
 		l.table.Cursor = i
 		l.table.Wheel(0, n)
 		return
 	}
 	if l.filter.typing && l.view.Index(l.filter.origin) >= 0 {
 		l.sel, l.heading = l.filter.origin, ""
+	}
+	if !l.held && l.wanted == (taskmodel.Key{}) {
+		l.table.Cursor = 0
+		l.table.Wheel(0, n)
+		l.take()
+		return
 	}
 	if l.heading != "" {
 		if i := l.view.IndexHeading(l.heading); i >= 0 {
@@ -204,12 +222,14 @@ func (l *List) Update(e *kit.Env, m tea.Msg) act.Action {
 	}
 	switch m := m.(type) {
 	case tea.KeyPressMsg:
+		l.held = true
 		return l.key(e, m)
 	case tea.MouseWheelMsg:
 		d := 3
 		if m.Button == tea.MouseWheelUp {
 			d = -3
 		}
+		l.held = true
 		l.table.Wheel(d, l.view.Len())
 		l.take()
 	}
@@ -223,6 +243,7 @@ func (l *List) Click(y int) (again bool) {
 	if y < 1 || i < 0 || i >= l.view.Len() {
 		return false
 	}
+	l.held = true
 	again = i == l.table.Cursor
 	l.table.Cursor = i
 	l.take()
