@@ -3,6 +3,7 @@ package guard
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,8 +89,8 @@ func (g *Guard) say(line string) error {
 // Release says that the terminal has been given back and that no server is
 // left, and ends the guard.
 func (g *Guard) Release() {
-	if g == nil || g.say(done) != nil {
-		return
+	if g == nil || errors.Is(g.say(done), os.ErrClosed) {
+		return // released before; a guard that was killed is still to be waited for
 	}
 	_ = debug.SetCrashOutput(nil, debug.CrashOptions{})
 	g.mu.Lock()
