@@ -66,7 +66,7 @@ func classify(err error, server string) *Error {
 	case errors.Is(err, monitor.ErrUnconfirmed) && errors.Is(err, context.DeadlineExceeded):
 		return &Error{Kind: "timeout", Message: err.Error(), Server: server} // what was sent is said
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Kind: "timeout", Message: "the time for it is over (--timeout gives more; without it, it is 30s)", Server: server}
+		return &Error{Kind: "timeout", Message: "the time for it is over; --timeout gives more", Server: server}
 	case errors.Is(err, context.Canceled), errors.Is(err, monitor.ErrStopped):
 		return &Error{Kind: "interrupted", Message: "interrupted", Server: server}
 	case errors.Is(err, monitor.ErrReadonly):
