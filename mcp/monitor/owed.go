@@ -117,15 +117,15 @@ func (s *server) resultNote(k taskmodel.Key, why string) {
 }
 
 // inheritDebts takes up the results that an earlier process, or the holder
-// before us, did not get: of tasks of ours that ended a short while ago on a
-// server that can still have them.
-func (s *server) inheritDebts(tasks []taskmodel.Task) {
+// before us, did not get: of those tasks of ours that ended a short while ago on
+// a server that can still have them.
+func (s *server) inheritDebts(ids []string) {
 	if !s.m.o.FetchResults || s.tap != nil || s.spec.Dialer == nil || s.spec.Dialer.Kind() == "stdio" {
 		return
 	}
 	now := s.m.now()
-	for _, old := range tasks {
-		t, ok := s.m.board.Task(s.key(old.ID))
+	for _, id := range ids {
+		t, ok := s.m.board.Task(s.key(id))
 		if !ok || !t.Ours || !t.Terminal() || !t.Outcome.IsZero() || !s.keeps(t.Tool) || s.fetchable(t) != "" || now.Sub(t.EndedAt) > owedFresh {
 			continue
 		}

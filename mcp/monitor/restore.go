@@ -1,12 +1,16 @@
 package monitor
 
 import (
+	"context"
+	"time"
+
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/board"
 	"mcptasks/taskmodel/journal"
 )
 
 // restore reads what is known from earlier runs and then goes on with next, on
-// the loop.
+// the loop. Tasks come onto the board while the rest of them is read.
 func (s *server) restore(next func()) {
 	m := s.m
 	if m.o.Journal == nil {
@@ -15,7 +19,8 @@ func (s *server) restore(next func()) {
 		return
 	}
 	m.spawn(func() {
-		r, err := m.o.Journal.Restore(m.ctx, s.spec.Target)
+		k := &recall{s: s}
+		r, err := k.read()
 		m.post(func() {
 			if err != nil {
 				m.log.Warn("reading the journal", "server", s.spec.Name, "err", err)
@@ -23,11 +28,64 @@ func (s *server) restore(next func()) {
 					r.Warning = join(r.Warning, "what was known from earlier runs could not be read: "+err.Error())
 				})
 			} else {
-				s.restored(r)
+				k.done(r)
 			}
 			m.alarms.set(s.lease.tick, m.now().Add(leaseEvery))
 			next()
 		})
+	})
+}
+
+// A recall is one reading of what is known of a server.
+type recall struct {
+	s    *server
+	owed []string // the loop's: tasks of ours that have ended without a result
+	n    int      // the loop's: pieces taken
+}
+
+// showEvery is how many pieces come onto the board between two versions of it:
+// each costs the screen a sort, so that the first is shown, and then few.
+const showEvery = 16
+
+// read reads the journal, beside the loop. Tasks that it has handed to the loop in
+// pieces are not among those that it returns.
+func (k *recall) read() (journal.Restored, error) {
+	s := k.s
+	j, ok := s.m.o.Journal.(interface {
+		RestoreEach(ctx context.Context, target string, f func([]taskmodel.Task)) (journal.Restored, error)
+	})
+	if !ok || s.tap != nil { // what is tapped is told of task by task
+		return s.m.o.Journal.Restore(s.m.ctx, s.spec.Target)
+	}
+	return j.RestoreEach(s.m.ctx, s.spec.Target, k.piece)
+}
+
+// piece takes some of the tasks, beside the loop.
+func (k *recall) piece(tasks []taskmodel.Task) {
+	s := k.s
+	own := tasks[:0]
+	var tapped []taskmodel.Task
+	for _, t := range tasks {
+		t.Server = s.spec.Name
+		if t.Tap != "" {
+			tapped = append(tapped, t)
+			continue
+		}
+		own = append(own, t)
+	}
+	batch := board.Prepare(own)
+	s.m.post(func() {
+		k.adopt(batch)
+		for _, t := range tapped {
+			if s.mirrors(t) {
+				s.adopt(t)
+				k.shown(&t)
+			}
+		}
+		if k.n%showEvery == 0 {
+			s.m.touch()
+		}
+		k.n++
 	})
 }
 
@@ -38,19 +96,19 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// restored puts what was read on the board: tasks, questions, and the answers
-// that were not delivered, which are offered again and never sent by the
-// program.
-func (s *server) restored(r journal.Restored) {
+// done puts what was read on the board: tasks, questions, and the answers that
+// were not delivered, which are offered again and never sent by the program.
+func (k *recall) done(r journal.Restored) {
+	s := k.s
 	s.session = r.Session
 	if s.session != nil && s.row.Identity == "" {
 		s.change(func(row *taskmodel.Server) { row.Identity = r.Session.Identity })
 	}
 	s.lease.since, s.lease.read = r.Change, r.Change
 	s.heir = true
-	for _, k := range r.Forgotten {
-		if k.Role != taskmodel.Receiver {
-			s.forget(k.ID)
+	for _, f := range r.Forgotten {
+		if f.Role != taskmodel.Receiver {
+			s.forget(f.ID)
 		}
 	}
 	for _, t := range r.Tasks {
@@ -63,15 +121,12 @@ func (s *server) restored(r journal.Restored) {
 			continue
 		}
 		s.adopt(t)
-		if s.client == nil && s.row.Generation == taskmodel.GenNone && t.Generation != "" && t.Generation != taskmodel.GenNone {
-			// Until a connection says so itself.
-			s.change(func(r *taskmodel.Server) { r.Generation = t.Generation })
-		}
+		k.shown(&t)
 	}
 	if r.Session != nil && s.client == nil && s.row.ProtocolVersion == "" {
 		s.change(func(row *taskmodel.Server) { row.ProtocolVersion = r.Session.Version })
 	}
-	s.inheritDebts(r.Tasks)
+	s.inheritDebts(k.owed)
 	undelivered := map[string]taskmodel.Answer{}
 	for _, a := range r.Answers {
 		undelivered[a.Question.ID] = a
@@ -90,7 +145,19 @@ func (s *server) restored(r journal.Restored) {
 		s.m.board.PutQuestion(q)
 		s.was[q.ID] = 0
 	}
-	s.m.touch()
+	s.m.hurry() // this is what a person sees first
+}
+
+// shown is called with each task that was put on the board from the journal.
+func (k *recall) shown(t *taskmodel.Task) {
+	s := k.s
+	if s.client == nil && s.row.Generation == taskmodel.GenNone && t.Generation != "" && t.Generation != taskmodel.GenNone {
+		// Until a connection says so itself.
+		s.change(func(r *taskmodel.Server) { r.Generation = t.Generation })
+	}
+	if t.Ours && t.Outcome.IsZero() && t.Terminal() {
+		k.owed = append(k.owed, t.ID)
+	}
 }
 
 // adopt puts a task from the journal on the board if it is not there.
@@ -109,16 +176,43 @@ func (s *server) adopt(t taskmodel.Task) {
 	}
 	m.board.Insert(t)
 	s.settled(t.Key)
-	if !t.Terminal() && t.Role == taskmodel.Requestor {
-		if !t.CancelRequested.IsZero() && t.CancelNote == "" {
-			s.confirmCancel(t.Key)
+	s.expect(&t, m.now())
+}
+
+// adopt is the server's adopt for a batch.
+func (k *recall) adopt(b *board.Batch) {
+	s := k.s
+	now := s.m.now()
+	var settled []taskmodel.Key
+	s.m.board.Adopt(b, func(t *taskmodel.Task, known bool) {
+		if !known {
+			s.count++
 		}
-		w := s.watch(t)
-		if t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired {
-			w.missing = missTries // one look more, then slowly
+		if _, early := s.early[t.Key]; early {
+			settled = append(settled, t.Key)
 		}
-		s.setDue(w, m.now(), t.Status == taskmodel.InputRequired)
+		s.expect(t, now)
+		k.shown(t)
+	})
+	for _, e := range settled {
+		s.settled(e)
 	}
+}
+
+// expect watches a task from the journal if there is more to be heard of it. It
+// leaves the board alone.
+func (s *server) expect(t *taskmodel.Task, now time.Time) {
+	if t.Role != taskmodel.Requestor || t.Terminal() {
+		return
+	}
+	if !t.CancelRequested.IsZero() && t.CancelNote == "" {
+		s.confirmCancel(t.Key)
+	}
+	w := s.watch(*t)
+	if t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired {
+		w.missing = missTries // one look more, then slowly
+	}
+	s.setDue(w, now, t.Status == taskmodel.InputRequired)
 }
 
 // changes takes what other processes wrote.
