@@ -225,9 +225,19 @@ func openFile(ctx context.Context, target string) error {
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Stderr = &stderr
 	if err := c.Start(); err != nil {
-		return fmt.Errorf("It cannot be opened from here (%w); copy the address instead", err)
+		return fmt.Errorf("nothing here can open it (%w); copy the address instead", err)
 	}
-	go func() { _ = c.Wait() }()
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	// Where there is no screen, as over SSH, the opener says so and ends; one
+	// that still runs after a moment has found what it opens with.
+	select {
+	case err := <-ended:
+		if err != nil {
+			return fmt.Errorf("nothing here can open it (%s: %w %s); copy the address instead", words[0], err, strings.TrimSpace(stderr.String()))
+		}
+	case <-time.After(time.Second):
+	}
 	return nil
 }
 

@@ -94,7 +94,7 @@ func TestTimeout(t *testing.T) {
 		Server, TaskID string
 		Task           task
 	}
-	b.read(7, &w, "start", "p", "reindex_search", "index=x", "--wait", "--timeout", "20s")
+	b.read(7, &w, "start", "p", "reindex_search", "index=x", "--wait", "--timeout", "45s")
 	if w.Server != "p" || w.TaskID == "" || w.Task.Status != "working" {
 		t.Errorf("%+v", w)
 	}
