@@ -31,14 +31,18 @@ import (
 	"mcptasks/ui"
 	"mcptasks/ui/cli"
 	"mcptasks/ui/cli/guard"
+	"mcptasks/ui/cli/launch"
 	"mcptasks/ui/list"
 	"mcptasks/ui/notify"
 )
 
 func main() {
 	if guard.Is(os.Args) {
+		launch.Settle()
 		os.Exit(guard.Main())
 	}
+	// By then the first frame is drawn and what was remembered is read.
+	time.AfterFunc(2*time.Second, launch.Settle)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// A reader of stdout that goes away would end this process at once and leave
 	// its children. Taken notice of, it is an error of the next write.
@@ -143,7 +147,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 		Readonly: g.Readonly, Log: log, Version: version().Module,
 		FetchResults: g.Fetch || !g.Headless, NoAsk: g.Headless && !g.Fetch,
 		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), MaxDepth: f.Limits.Depth, PollMin: time.Duration(f.Poll.Min),
-		WireEntries: f.Limits.Log,
+		WireEntries: f.Limits.Log, MaxQuestions: f.Limits.Questions,
 	}
 	opts.Forgetful = forgetful
 	if memory != nil {

@@ -106,6 +106,7 @@ filter = "status:failed"
 message = "64MiB"
 depth = 64
 tasks_per_server = 1000
+questions = 7
 log = 500
 result = 4096
 results_total = "1 GB"
@@ -130,7 +131,7 @@ megabytes = 100
 	if got, want := lab.Target(), "lab -v ${A} (in /tmp)"; got != want {
 		t.Errorf("target = %q, want %q", got, want)
 	}
-	if c.File.Limits.Message != 64<<20 || c.File.Limits.Result != 4096 || c.File.Limits.ResultsTotal != 1e9 || c.File.History.Days != 30 {
+	if c.File.Limits.Message != 64<<20 || c.File.Limits.Result != 4096 || c.File.Limits.Questions != 7 || c.File.Limits.ResultsTotal != 1e9 || c.File.History.Days != 30 {
 		t.Errorf("limits = %+v, history %+v", c.File.Limits, c.File.History)
 	}
 	if c.File.Notify.Bell == nil || *c.File.Notify.Bell || c.File.Views["mine"] != "server:ci" {

@@ -111,6 +111,7 @@ type Limits struct {
 	Message        Size `toml:"message"`
 	Depth          int  `toml:"depth"`
 	TasksPerServer int  `toml:"tasks_per_server"`
+	Questions      int  `toml:"questions"` // open at once, of a server
 	Log            int  `toml:"log"`
 	Result         Size `toml:"result"`
 	ResultsTotal   Size `toml:"results_total"`

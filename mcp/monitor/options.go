@@ -50,6 +50,7 @@ type Options struct {
 	// Limits; zero values are the defaults.
 	MaxDepth          int           // nesting of a message's JSON, 1000
 	MaxTasksPerServer int           // 200,000
+	MaxQuestions      int           // open at once, of a server: 1,000
 	MaxResultBytes    int64         // kept per result, 4 MiB
 	WireEntries       int           // 5,000 in memory
 	WireBytes         int64         // 16 MiB in memory

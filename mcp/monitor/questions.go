@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,8 +29,8 @@ func (s *server) asked(q taskmodel.Question, conn int) {
 	if s.forgets(q.Task.ID) && q.Task.ID != "" && q.Task.Role == taskmodel.Requestor {
 		return
 	}
-	if s.openQuestions() >= maxQuestions {
-		m.log.Warn("too many open questions; a further one is not shown", "server", s.spec.Name)
+	if s.openQuestions() >= cmp.Or(m.o.MaxQuestions, maxQuestions) {
+		m.log.Warn("too many open questions; a further one is not shown (limits.questions)", "server", s.spec.Name)
 		return
 	}
 	old, seen := m.board.Question(q.ID)

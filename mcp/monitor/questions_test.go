@@ -431,3 +431,30 @@ func TestAnswerEventHoldsKeysOnly(t *testing.T) {
 		}
 	})
 }
+
+// A server that asks without end has so many questions open here and no more,
+// and another's are not counted with them; one that is over makes room.
+func TestQuestionsAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, other := newFake(taskmodel.GenCore), newFake(taskmodel.GenCore)
+		r := run(t, func(o *Options) { o.MaxQuestions = 3 }, []string{"ci", "lab"}, f, other)
+		r.sleep(time.Second)
+		for i := range 5 {
+			f.last().h.Asked(question(fmt.Sprint("q", i), ""))
+		}
+		q := question("q0", "")
+		q.ID.Server = "lab"
+		other.last().h.Asked(q)
+		r.sleep(time.Second)
+		if n := r.board().Counts().Questions; n != 4 {
+			t.Errorf("%d questions are open", n)
+		}
+		f.last().h.Withdrawn(taskmodel.QuestionID{Server: "ci", ID: "q1"}, "over")
+		r.sleep(time.Second)
+		f.last().h.Asked(question("q9", ""))
+		r.sleep(time.Second)
+		if got := r.question("q9").State; got != taskmodel.QuestionOpen {
+			t.Errorf("the next one is %s", got)
+		}
+	})
+}
