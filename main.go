@@ -31,18 +31,14 @@ import (
 	"mcptasks/ui"
 	"mcptasks/ui/cli"
 	"mcptasks/ui/cli/guard"
-	"mcptasks/ui/cli/launch"
 	"mcptasks/ui/list"
 	"mcptasks/ui/notify"
 )
 
 func main() {
 	if guard.Is(os.Args) {
-		launch.Settle()
 		os.Exit(guard.Main())
 	}
-	// By then the first frame is drawn and what was remembered is read.
-	time.AfterFunc(2*time.Second, launch.Settle)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// A reader of stdout that goes away would end this process at once and leave
 	// its children. Taken notice of, it is an error of the next write.
