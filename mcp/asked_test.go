@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,8 @@ type askingHTTP struct {
 	got    []string // responses, as they came
 	status int      // for responses; 0 is 202
 	again  bool     // the question is handed out at each tasks/result
+	opened []string // the ids of tasks/result
+	ended  []string // the ids that notifications/cancelled named
 }
 
 const askedForm = `{"mode":"form","message":"which one?","requestedSchema":{"type":"object","properties":{"a":{"type":"string"}}},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}`
@@ -63,6 +66,7 @@ func newAskingHTTP(t *testing.T, id string) *askingHTTP {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.WriteHeader(http.StatusOK)
 			f.mu.Lock()
+			f.opened = append(f.opened, string(member(b, "id")))
 			if f.asked++; f.asked == 1 || f.again {
 				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"method\":\"elicitation/create\",\"params\":%s}\n\n", f.id, f.params)
 			}
@@ -79,6 +83,11 @@ func newAskingHTTP(t *testing.T, id string) *askingHTTP {
 			}
 			w.WriteHeader(status)
 		case strings.HasPrefix(rpc, "notifications/"):
+			if rpc == "notifications/cancelled" {
+				f.mu.Lock()
+				f.ended = append(f.ended, string(memberAt(b, "params", "requestId")))
+				f.mu.Unlock()
+			}
 			w.WriteHeader(http.StatusAccepted)
 		default:
 			answer(`{}`)
@@ -92,6 +101,20 @@ func (f *askingHTTP) responses() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string(nil), f.got...)
+}
+
+// results are the ids of the tasks/result that came, withdrawn those that were
+// cancelled.
+func (f *askingHTTP) results() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.opened)
+}
+
+func (f *askingHTTP) withdrawn() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.ended)
 }
 
 // heardQuestions hears what is asked and withdrawn.

@@ -169,6 +169,16 @@ func (c *Client) Err() error {
 	return c.s.wrap("the connection", err)
 }
 
+// Leave tells the server that the answers to the requests that wait for the ends
+// of tasks are not wanted any more, and changes nothing else: what the server
+// asks before it knows is still heard. Close does it too; who cares for such
+// questions calls Leave first. It takes a second at most.
+func (c *Client) Leave(ctx context.Context) {
+	if k, ok := c.gen.get().(*core); ok {
+		k.leave(ctx)
+	}
+}
+
 // Close ends the connection within ctx. Open questions are not answered. An
 // HTTP session is ended on the server when endSession says so; else it stays
 // for a later Connect.

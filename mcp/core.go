@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"mcptasks/mcp/jsonrpc"
@@ -300,7 +301,7 @@ func (s *session) readPage(b json.RawMessage, names fieldNames) (Page, error) {
 
 // Result waits for what the original request would have returned ("Retrieving
 // Task Results"). Nothing but ctx ends the wait; when it does, the server is
-// told nothing, since dropping the request must not cancel the task. A
+// told nothing before the connection closes, unless by ErrNotWanted. A
 // JSON-RPC error is the outcome too: the server returns exactly what the
 // request would have returned.
 func (c *core) Result(ctx context.Context, id string) (taskmodel.Outcome, error) {
@@ -319,8 +320,12 @@ func (c *core) Result(ctx context.Context, id string) (taskmodel.Outcome, error)
 		}
 		return o, nil
 	}
-	if errors.Is(context.Cause(ctx), ErrNotWanted) {
+	switch {
+	case ctx.Err() == nil:
+	case errors.Is(context.Cause(ctx), ErrNotWanted):
 		s.cancelRequest(req, ErrNotWanted.Error())
+	default:
+		s.calls.leave(req)
 	}
 	e := rpcErrorOf(err)
 	switch {
@@ -440,4 +445,20 @@ func (c *core) request(ctx context.Context, r *jsonrpc.Request) bool { return c.
 // answer is for the questions that were asked of us as tasks.
 func (c *core) answer(ctx context.Context, a taskmodel.Answer) error { return c.recv.answer(ctx, a) }
 
-func (c *core) close(context.Context) {}
+// close withdraws what is open (see leave).
+func (c *core) close(ctx context.Context) { c.leave(ctx) }
+
+// leave withdraws every tasks/result that the server may still be at
+// (basic/utilities/cancellation). Where the session goes on without us, the
+// server would else hand the task's next question to a stream that nobody
+// reads. It withdraws a request and never a task: a task comes of a call. Its
+// caller goes on hearing what comes meanwhile.
+func (c *core) leave(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	var wg sync.WaitGroup
+	for _, id := range c.s.calls.results() {
+		wg.Go(func() { c.s.withdrawRequest(ctx, id, "the connection is being closed") })
+	}
+	wg.Wait()
+}

@@ -122,6 +122,11 @@ func (s *session) cancelRequest(id jsonrpc.ID, reason string) {
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
+	s.withdrawRequest(ctx, id, reason)
+}
+
+// withdrawRequest is cancelRequest within ctx.
+func (s *session) withdrawRequest(ctx context.Context, id jsonrpc.ID, reason string) {
 	p := map[string]any{"requestId": json.RawMessage(id), "reason": reason}
 	if err := s.peer.Notify(ctx, "notifications/cancelled", p, nil); err != nil {
 		s.log.Debug("could not withdraw a request", "server", s.server(), "id", id.String(), "err", err)

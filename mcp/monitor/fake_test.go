@@ -45,6 +45,7 @@ type fakeServer struct {
 	start    func(ctx context.Context, c mcp.StartCall) (mcp.Started, error)
 	answer   func(ctx context.Context, a taskmodel.Answer) error
 	remove   func(ctx context.Context, id string) error
+	leave    func(c *fakeClient)
 	watched  []string
 	inflight int
 	most     int
@@ -240,6 +241,12 @@ func (c *fakeClient) Err() error {
 		return nil
 	}
 }
+func (c *fakeClient) Leave(context.Context) {
+	if c.f.leave != nil {
+		c.f.leave(c)
+	}
+}
+
 func (c *fakeClient) Close(_ context.Context, end bool) error {
 	c.f.mu.Lock()
 	c.f.endings = append(c.f.endings, end)

@@ -296,6 +296,13 @@ func (m *Monitor) shutdown(stop context.CancelFunc) {
 	defer end()
 	var wg sync.WaitGroup
 	for _, s := range m.servers {
+		if l, ok := s.client.(leaver); ok {
+			wg.Go(func() { l.Leave(ctx) })
+		}
+	}
+	wg.Wait()
+	m.lastWords()
+	for _, s := range m.servers {
 		wg.Add(1)
 		last := s.farewell()
 		go func() {
@@ -314,6 +321,27 @@ func (m *Monitor) shutdown(stop context.CancelFunc) {
 		m.publish()
 	}
 	m.hub.close()
+}
+
+// A leaver is a client that says before its end what it does not wait for.
+type leaver interface{ Leave(ctx context.Context) }
+
+// lastWords takes what servers said unasked after the loop's last turn: a
+// question that was handed out to us is written down for the next run.
+func (m *Monitor) lastWords() {
+	for more := true; more; {
+		_, m.lanes, more = m.mail.take(nil, m.lanes)
+		for i, notes := range m.lanes {
+			for j := range notes {
+				if n := &notes[j]; n.do != nil {
+					n.do()
+				} else {
+					m.servers[i].heardPush(n)
+				}
+				notes[j] = note{}
+			}
+		}
+	}
 }
 
 // jitter is d and up to a tenth more.

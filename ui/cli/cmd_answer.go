@@ -84,6 +84,10 @@ func (r *run) answerCmd() *cobra.Command {
 				if err := servers.use(ctx, func(ctx context.Context) error { return s.m.Answer(ctx, ans) }); err != nil {
 					return classify(err, k.Server)
 				}
+				if s.task(k).Generation == taskmodel.GenCore {
+					// Its next question comes to whoever waits for the task's end now.
+					s.afterAnswer(ctx, k)
+				}
 				s.sync(ctx)
 				return s.printTasks([]taskmodel.Key{k}, true, true)
 			})

@@ -22,7 +22,6 @@ type group struct {
 	peer     string   // its name in peers.json; "" is the demo server
 	set      []string // --set of the server
 	steps    []step
-	held     bool // a process of its own holds the server also where none has to
 }
 
 var (
@@ -68,10 +67,10 @@ func mcpGo(way, peer string) group {
 	}}
 }
 
-// pythonCore is held over HTTP too: the SDK hands a question out once, to
-// whichever tasks/result was opened first, also when its reader has gone.
+// pythonCore hands a question out once, to whichever tasks/result was opened
+// first, also when its reader has gone and did not say so.
 func pythonCore(way, peer string) group {
-	return group{gen: core, way: way, peer: peer, held: true, steps: []step{
+	return group{gen: core, way: way, peer: peer, steps: []step{
 		started(core, "slow", "steps=1000"),
 		listed(false, "slow", "steps=1000"),
 		polled("slow", "steps=3"),
@@ -271,7 +270,7 @@ func (g group) run(t *testing.T, u *user, restart func()) {
 		u.flags = append(u.flags, "--set", s)
 	}
 	u.restart = restart
-	if g.gen == draft || g.held || g.way != "http" && g.gen != none {
+	if g.gen == draft || g.way != "http" && g.gen != none {
 		u.hold()
 	}
 	if u.restart == nil {
