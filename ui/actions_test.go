@@ -330,6 +330,20 @@ func TestReboundKeysWorkAndAreShown(t *testing.T) {
 	})
 }
 
+// The inbox takes the terms of the list's filter, and says how many it shows.
+func TestInboxFilterTakesFields(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		term := run(t, fleet(), 120, 30, nil)
+		term.Press("i").See("2 open questions")
+		term.Press("/").Type("server:nobody")
+		term.See("0 of 2 open questions", "No question matches")
+		term.Press("esc").See("2 open questions")
+		term.Press("/").Type("status:input_required").Press("enter")
+		term.See("2 of 2 open questions  status:input_required")
+		term.Miss("No question matches")
+	})
+}
+
 func TestCommandLine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		mon := fleet()

@@ -329,7 +329,7 @@ func (r *run) historyCmd() *cobra.Command {
 				rows := [][]string{{"TIME", "TASK", "EVENT", "DETAIL"}}
 				for _, e := range events {
 					h := shapeHistory(e)
-					rows = append(rows, []string{e.Time.Local().Format("2006-01-02 15:04:05"), safe.Line(h.Server + "/" + h.TaskID), h.Event, safe.Line(string(h.Detail))})
+					rows = append(rows, []string{e.Time.Local().Format("2006-01-02 15:04:05"), safe.Line(h.Server + "/" + h.TaskID), h.Event, happened(h.Event, h.Detail)})
 				}
 				return rows
 			})

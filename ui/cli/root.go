@@ -117,7 +117,9 @@ func (r *run) root() *cobra.Command {
 		RunE:              r.openUI,
 		ValidArgsFunction: r.completeServers,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%s", oneLine(err.Error())) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s (see %s --help)", oneLine(err.Error()), cmd.CommandPath())
+	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	f := root.PersistentFlags()
 	f.StringArrayVarP(&r.g.Config, "config", "c", nil, "read this file and no other (repeatable)")
@@ -224,10 +226,18 @@ func (r *run) openUI(cmd *cobra.Command, args []string) error {
 	return r.ui(cmd.Context(), g, o)
 }
 
+// noServer says that a name is no server's, and what to do.
+func noServer(name string, names []string) error {
+	if len(names) == 0 {
+		return usagef("there is no server %q: none is configured (mcptasks config shows where they are looked for; -s NAME=TARGET names one)", name)
+	}
+	return usagef("there is no server %q; there are: %s", name, strings.Join(names, ", "))
+}
+
 func (r *run) ui(ctx context.Context, g Global, o *Opened) error {
 	for _, name := range g.Only {
 		if !slices.Contains(o.Names, name) {
-			return usagef("there is no server %q; there are: %s", name, strings.Join(o.Names, ", "))
+			return noServer(name, o.Names)
 		}
 	}
 	err := r.deps.UI(ctx, g, o)

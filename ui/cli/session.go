@@ -42,7 +42,7 @@ func (r *run) withMonitor(ctx context.Context, only []string, fn func(ctx contex
 	}
 	for _, name := range only {
 		if !slices.Contains(o.Names, name) {
-			return usagef("there is no server %q; there are: %s", name, strings.Join(o.Names, ", "))
+			return noServer(name, o.Names)
 		}
 	}
 	s := &session{run: r, o: o, m: o.Monitor, ch: make(chan struct{})}

@@ -1,12 +1,13 @@
 // Package inbox lists every question of every server: the open ones, oldest
 // first, then those that were answered or withdrawn.
 //
-// It imports kit, act, theme, safe and taskmodel. It does no I/O.
+// It imports kit, act, theme, safe, taskmodel and board. It does no I/O.
 package inbox
 
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"mcptasks/keymap"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/board"
 	"mcptasks/ui/act"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/safe"
@@ -55,16 +57,7 @@ func (x *Inbox) questions(e *kit.Env) []taskmodel.Question {
 			cmp.Compare(a.ID.Server, b.ID.Server), cmp.Compare(a.Task.ID, b.Task.ID))
 	})
 	if x.filter != "" {
-		words := strings.Fields(strings.ToLower(x.filter))
-		all = slices.DeleteFunc(all, func(q taskmodel.Question) bool {
-			text := strings.ToLower(q.ID.Server + " " + q.Tool + " " + q.Message + " " + string(q.Kind) + " " + q.Task.ID)
-			for _, w := range words {
-				if !strings.Contains(text, w) {
-					return true
-				}
-			}
-			return false
-		})
+		all = slices.DeleteFunc(all, func(q taskmodel.Question) bool { return !x.match(e, q) })
 	}
 	if i := slices.IndexFunc(all, func(q taskmodel.Question) bool { return q.ID == x.sel }); i >= 0 {
 		x.table.Cursor = i
@@ -73,6 +66,36 @@ func (x *Inbox) questions(e *kit.Env) []taskmodel.Question {
 		x.sel = all[x.table.Cursor].ID
 	}
 	return all
+}
+
+// match reports whether a question passes the filter. Bare words are looked for
+// in what the row shows; terms with a field are the list's own, asked of the
+// question's task.
+func (x *Inbox) match(e *kit.Env, q taskmodel.Question) bool {
+	t, known := e.Board.Task(q.Task)
+	if !known {
+		t = taskmodel.Task{Key: taskmodel.Key{Server: q.ID.Server, ID: q.Task.ID, Role: q.Task.Role}, Tool: q.Tool}
+	}
+	t.StatusMessage = q.Message
+	text := strings.ToLower(q.ID.Server + " " + q.Tool + " " + q.Message + " " + string(q.Kind) + " " + q.Task.ID)
+	for _, w := range strings.Fields(x.filter) {
+		if strings.ContainsAny(w, ":!/") {
+			// A term that is still being typed holds nothing back.
+			if f, err := board.ParseFilter(w); err == nil {
+				if !f.Match(&t, e.Now) {
+					return false
+				}
+				continue
+			}
+			if strings.Contains(w, ":") {
+				continue
+			}
+		}
+		if !strings.Contains(text, strings.ToLower(w)) {
+			return false
+		}
+	}
+	return true
 }
 
 func tier(q taskmodel.Question) int {
@@ -150,6 +173,15 @@ func (x *Inbox) Status(e *kit.Env, w int) (left, right string) {
 	th := e.Theme
 	n := e.Board.OpenQuestions()
 	count := kit.Count(n, "open question")
+	if strings.TrimSpace(x.filter) != "" {
+		shown := 0
+		for _, q := range x.questions(e) {
+			if q.State.Open() {
+				shown++
+			}
+		}
+		count = strconv.Itoa(shown) + " of " + count
+	}
 	if x.typing {
 		return th.Key.Render("/") + x.edit.View(th, max(w-safe.Width(count)-4, 8)), th.Dim.Render(count)
 	}
