@@ -71,6 +71,10 @@ func loopback(host string) bool {
 // may have put there.
 const storeAgain = 2 * time.Second
 
+// storeUnasked is how often it is asked while the server wants no token: where
+// the server refuses a request, storeAgain holds.
+const storeUnasked = time.Minute
+
 // justNow is how recent a renewal must be for a refused request to be repeated
 // without another one.
 const justNow = 10 * time.Second
@@ -143,7 +147,7 @@ func (o *OAuth) Header(ctx context.Context) (http.Header, error) {
 		return nil, err
 	}
 	defer o.unlock()
-	if o.grant == nil {
+	if o.grant == nil && (o.loaded.IsZero() || o.conf.Now().Sub(o.loaded) >= storeUnasked) {
 		o.load()
 	}
 	if o.grant == nil {
@@ -167,7 +171,7 @@ func (o *OAuth) Identity(ctx context.Context) string {
 		return ""
 	}
 	defer o.unlock()
-	if o.grant == nil {
+	if o.grant == nil && (o.loaded.IsZero() || o.conf.Now().Sub(o.loaded) >= storeUnasked) {
 		o.load()
 	}
 	if o.grant == nil {
