@@ -150,9 +150,11 @@ func (s *server) takeOver() {
 	}
 	s.change(func(r *taskmodel.Server) { r.HeldBy = "" })
 	s.restore(func() {
-		if s.want {
-			s.enter()
-		}
+		s.afterCalls(func() {
+			if s.want {
+				s.enter()
+			}
+		})
 	})
 }
 

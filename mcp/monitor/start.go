@@ -77,6 +77,7 @@ func (s *server) start(_ context.Context, r StartRequest, c client, conn int, ca
 	defer close(ended)
 	asked := m.now()
 	args := s.hideArgs(r.Tool, r.Args) // as they may be kept
+	defer s.noteCall(r.Tool, args)()
 	st, err := c.Tasks().Start(ctx, mcp.StartCall{Tool: r.Tool, Args: r.Args, TTL: r.TTL, Plain: r.Plain,
 		TaskID: r.TaskID, CallID: uuid.NewString()})
 	heard := m.now()

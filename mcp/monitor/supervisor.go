@@ -31,12 +31,14 @@ func (s *server) begin() {
 		s.state(taskmodel.ServerConnecting, "")
 	}
 	s.restore(func() {
-		switch {
-		case s.tap != nil:
-			s.tapReady()
-		case s.want:
-			s.enter()
-		}
+		s.afterCalls(func() {
+			switch {
+			case s.tap != nil:
+				s.tapReady()
+			case s.want:
+				s.enter()
+			}
+		})
 	})
 }
 

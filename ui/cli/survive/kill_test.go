@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -373,7 +374,12 @@ func (k *killer) unknown(a *action) {
 		return
 	}
 	k.hits[a.name+" cut off"]++
-	now, _ := k.known()
+	now, past := k.known()
+	if a.kind == "tools/call" && !slices.ContainsFunc(past, func(line string) bool {
+		return strings.Contains(line, " error ") && strings.Contains(line, `"`+a.mark+`"`) && strings.Contains(line, "outcome unknown")
+	}) {
+		k.t.Errorf("the call %s was sent and not confirmed, and the history does not say so", a.mark)
+	}
 	for _, x := range now.Tasks {
 		if x.ID != a.task || a.kind != "cancel" || x.Terminal() || x.Standing == taskmodel.Gone || x.Standing == taskmodel.Expired {
 			continue
