@@ -194,7 +194,7 @@ func TestS13_PlainResults(t *testing.T) {
 			t.Errorf("%+v %v", reply, err)
 		}
 		_, err = r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "b", Plain: true})
-		if !errors.Is(err, mcp.ErrTaskRequired) || !strings.Contains(err.Error(), "start it as one") {
+		if !errors.Is(err, mcp.ErrTaskRequired) || !strings.HasSuffix(err.Error(), "start it as one") {
 			t.Errorf("plain: %v", err)
 		}
 	})

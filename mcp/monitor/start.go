@@ -89,7 +89,7 @@ func (s *server) start(_ context.Context, r StartRequest, c client, conn int, ca
 				Message: err.Error(), Detail: detail(map[string]any{"tool": r.Tool, "error": err.Error()})}, nil)
 		})
 		if errors.Is(err, mcp.ErrTaskRequired) {
-			return StartReply{}, sentence(mcp.ErrTaskRequired, err, "%s: %s runs only as a task; start it as one (without --plain)", s.spec.Name, r.Tool)
+			return StartReply{}, sentence(mcp.ErrTaskRequired, err, "%s: %s runs only as a task; start it as one", s.spec.Name, r.Tool)
 		}
 		return StartReply{}, err
 	}
