@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
@@ -202,7 +203,7 @@ func (h *hub) heard() bool {
 // history emits an event about a task and writes it into the journal with the
 // task as it is now. extra is added to the entry.
 func (m *Monitor) history(s *server, e taskmodel.Event, extra func(*journal.Entry)) {
-	e = m.emit(e)
+	e = m.emit(s.audited(e))
 	if m.o.Journal == nil {
 		return
 	}
@@ -216,6 +217,38 @@ func (m *Monitor) history(s *server, e taskmodel.Event, extra func(*journal.Entr
 	}
 	delete(m.unsaved, e.Task)
 	m.o.Journal.Queue(entry)
+}
+
+// audited adds to an event what the audit trail is asked about later: with
+// which tool and arguments a task of ours was made, and how often it was polled
+// and pushed until it ended.
+func (s *server) audited(e taskmodel.Event) taskmodel.Event {
+	t, ok := s.m.board.Task(e.Task)
+	switch {
+	case e.Kind == taskmodel.EventCreated && s.making != nil:
+		e.Detail = adding(e.Detail, s.making)
+		s.making = nil
+	case !ok:
+	case e.Kind == taskmodel.EventStatus && t.Terminal(), e.Kind == taskmodel.EventGone:
+		e.Detail = adding(e.Detail, map[string]any{"polls": t.Polls, "pushes": t.Pushes})
+	case e.Kind == taskmodel.EventResult && t.Terminal():
+		e.Status = t.Status
+	}
+	return e
+}
+
+// adding adds members to an event's detail.
+func adding(detail json.RawMessage, more map[string]any) json.RawMessage {
+	m := map[string]any{}
+	if len(detail) > 0 && json.Unmarshal(detail, &m) != nil {
+		return detail
+	}
+	maps.Copy(m, more)
+	b, err := json.Marshal(m)
+	if err != nil {
+		return detail
+	}
+	return b
 }
 
 // save writes a task's row into the journal within a second; several changes

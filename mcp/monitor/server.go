@@ -81,6 +81,7 @@ type server struct {
 	sweepNo  int
 	cannot   bool                 // the server has no listing
 	listFail int                  // failed listings in a row
+	making   map[string]any       // what is to stand in the history of the task that is being put on the board
 	forgot   map[string]forgotten // forgotten by the person: a listing does not bring them back
 	count    int                  // tasks on the board
 

@@ -105,12 +105,19 @@ func (s *server) start(_ context.Context, r StartRequest, c client, conn int, ca
 		if r.TTL > 0 {
 			ttl = taskmodel.TTL{Known: true, Duration: r.TTL}
 		}
+		s.making = map[string]any{"tool": r.Tool}
+		if s.keeps(r.Tool) && json.Valid(args) {
+			s.making["arguments"] = args
+		}
 		s.mine(k, func(t *taskmodel.Task) {
 			t.Tool, t.AskedTTL = r.Tool, ttl
 			if s.keeps(r.Tool) {
 				t.Args = slices.Clone(args)
 			}
 		}, taskmodel.Observation{Snapshot: st.Snapshot, Source: taskmodel.FromCreate, AskedAt: asked, HeardAt: heard})
+		if s.making != nil { // a push was faster than the answer to the call
+			m.history(s, taskmodel.Event{Time: heard, Server: s.spec.Name, Task: k, Kind: taskmodel.EventCreated, Status: st.Snapshot.Status}, nil)
+		}
 		if row, _ = m.board.Task(k); row.Terminal() {
 			s.wantResult(row) // its end was heard before it was known to be ours
 		}

@@ -135,6 +135,16 @@ func (s *session) question(ctx context.Context, k taskmodel.Key, key string) (ta
 	if t := s.task(k); len(s.open(k, key)) == 0 && t.Status != taskmodel.InputRequired && k.Role == taskmodel.Requestor {
 		return taskmodel.Question{}, failf("failed", k.Server, "%s asks nothing now: its status is %s", k, statusWords(t))
 	}
+	// In the extension a question stays under its key: who answers it by name
+	// after an answer whose end nobody knows wants it sent again. Elsewhere the
+	// server asks anew.
+	if qs := s.unconfirmed(k, key); len(s.open(k, key)) == 0 && len(qs) > 0 && s.task(k).Generation == taskmodel.GenExtension {
+		q, err := oneQuestion(qs, k, key)
+		if err == nil {
+			fmt.Fprintf(s.env.Stderr, "mcptasks: an answer to this was sent to %s before, and nobody knows what became of it; this one is sent too\n", k.Server)
+		}
+		return q, err
+	}
 	if len(s.open(k, key)) == 0 {
 		if err := s.m.Ask(ctx, k); err != nil {
 			return taskmodel.Question{}, classify(err, k.Server)
@@ -184,10 +194,19 @@ func keysOf(qs []taskmodel.Question) string {
 
 // open lists a task's open questions, or the one with the key.
 func (s *session) open(k taskmodel.Key, key string) []taskmodel.Question {
-	v := s.m.Board()
+	return s.questions(k, key, taskmodel.QuestionState.Open)
+}
+
+// unconfirmed are the questions to which an answer was sent whose outcome is
+// unknown.
+func (s *session) unconfirmed(k taskmodel.Key, key string) []taskmodel.Question {
+	return s.questions(k, key, func(st taskmodel.QuestionState) bool { return st == taskmodel.QuestionUnconfirmed })
+}
+
+func (s *session) questions(k taskmodel.Key, key string, in func(taskmodel.QuestionState) bool) []taskmodel.Question {
 	var out []taskmodel.Question
-	for _, q := range v.Questions() {
-		if q.Task == k && q.State.Open() && (key == "" || q.Key == key) {
+	for _, q := range s.m.Board().Questions() {
+		if q.Task == k && in(q.State) && (key == "" || q.Key == key) {
 			out = append(out, q)
 		}
 	}

@@ -79,9 +79,15 @@ func (l *buffer) String() string {
 
 func (u *user) begin(args ...string) *running {
 	u.t.Helper()
+	r := u.ready(args...)
+	r.start(u.t)
+	return r
+}
+
+// ready is a command that has not been started yet.
+func (u *user) ready(args ...string) *running {
 	r := &running{cmd: u.command(args...), done: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.errs
-	r.start(u.t)
 	return r
 }
 
