@@ -205,8 +205,8 @@ func TestRedirects(t *testing.T) {
 						t.Errorf("%s: %v", m, err)
 					}
 				}
-				if len(other.log) != 0 {
-					t.Errorf("the other origin saw %q", other.log)
+				if len(other.seen()) != 0 {
+					t.Errorf("the other origin saw %q", other.seen())
 				}
 				before := s.count("POST again") // the optional GET stream is tried again at its own time
 				c.call("again")
@@ -338,8 +338,8 @@ func TestT5_Challenge(t *testing.T) {
 						t.Error("the token is in the error")
 					}
 				}
-				if len(s.log) != tc.requests || tc.auth != nil && tc.auth.challenges != tc.challenges {
-					t.Errorf("%d requests", len(s.log))
+				if len(s.seen()) != tc.requests || tc.auth != nil && tc.auth.challenges != tc.challenges {
+					t.Errorf("%d requests", len(s.seen()))
 				}
 				if tc.auth != nil && tc.auth.seen != fmt.Sprintf(`%d Bearer resource_metadata="http://srv/.well-known"`, tc.status) {
 					t.Errorf("challenge %q", tc.auth.seen)

@@ -44,7 +44,7 @@ func TestLegacySession(t *testing.T) {
 						t.Errorf("%s: %q, want %q", k, h.Get(k), want)
 					}
 				}
-				if h := s.reqs[0].Header; h.Get("Mcp-Session-Id")+h.Get("Mcp-Protocol-Version") != "" {
+				if h := s.first().Header; h.Get("Mcp-Session-Id")+h.Get("Mcp-Protocol-Version") != "" {
 					t.Error("initialize carries a session or a version")
 				}
 				// A second initialize starts without the session.

@@ -83,7 +83,7 @@ func TestOldSSE(t *testing.T) {
 				}
 				c.Close(t.Context())
 				if s.count("DELETE") != 0 || s.count("GET") != 1 {
-					t.Errorf("log %q", s.log)
+					t.Errorf("log %q", s.seen())
 				}
 			})
 		})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,6 +109,20 @@ func (s *script) count(what string) (n int) {
 		}
 	}
 	return n
+}
+
+// seen is what was asked, in order.
+func (s *script) seen() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+// first is the first request.
+func (s *script) first() *http.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reqs[0]
 }
 
 // last is the last POST.
