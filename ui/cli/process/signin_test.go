@@ -45,8 +45,17 @@ type guarded struct {
 func newGuarded(t *testing.T) *guarded {
 	g := &guarded{t: t, demo: demoHandler(t, taskmodel.GenCore), tokens: map[string]string{}, refresh: map[string]string{}, codes: map[string]url.Values{},
 		asked: map[string]int{}, heard: make(chan struct{}, 1000)}
-	g.rs = httptest.NewServer(http.HandlerFunc(g.resource))
-	g.as = httptest.NewServer(http.HandlerFunc(g.authorize))
+	// Each tells the other's address: neither answers before both stand.
+	standing := make(chan struct{})
+	wait := func(h http.HandlerFunc) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			<-standing
+			h(w, r)
+		})
+	}
+	g.rs = httptest.NewServer(wait(g.resource))
+	g.as = httptest.NewServer(wait(g.authorize))
+	close(standing)
 	t.Cleanup(func() { g.rs.Close(); g.as.Close() })
 	return g
 }
