@@ -22,13 +22,15 @@ func TestAnsweredAgainByTheirWord(t *testing.T) {
 	})
 	first := u.ready("answer", deploy.name(), "--accept", `{"strategy":"canary","ticket":"CHG-000901"}`)
 	var once sync.Once
+	started := make(chan struct{})
 	p.on(func(kind, mark string) (lost bool) {
 		if kind == "answer" {
-			once.Do(func() { first.kill(); lost = true })
+			once.Do(func() { <-started; first.kill(); lost = true })
 		}
 		return lost
 	})
 	first.start(t)
+	close(started)
 	<-first.done
 	p.on(nil)
 	if n := p.marked("CHG-000901"); n != 1 {
