@@ -186,14 +186,20 @@ func (e *engine) close() {
 	e.listeners = nil
 }
 
-// listen registers a listener and returns its number, which is also the owner
-// number of the tasks that it starts.
-func (e *engine) listen(f func(event)) int {
+// newOwner is the number of a listener to be, which is also the owner number of
+// the tasks that it starts. A listener knows its own before it hears anything.
+func (e *engine) newOwner() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.nextOwner++
-	e.listeners = append(e.listeners, listener{e.nextOwner, f})
 	return e.nextOwner
+}
+
+// listen registers the listener of this number; f is called under the mutex.
+func (e *engine) listen(owner int, f func(event)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listeners = append(e.listeners, listener{owner, f})
 }
 
 // leave removes a listener. Questions that it had taken are free again and

@@ -48,7 +48,7 @@ func TestNoWayOutOfTheEnd(t *testing.T) {
 			s := New(Options{Generation: g, Tasks: 120, Arrivals: 20, Seed: 3})
 			defer s.Close()
 			ended := map[string]status{}
-			s.engine.listen(func(ev event) {
+			s.engine.listen(s.engine.newOwner(), func(ev event) {
 				if ev.kind != changed {
 					return
 				}

@@ -421,7 +421,7 @@ func TestHTTPModernDropCancels(t *testing.T) {
 		"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "build"))
 	h.next(st)
 	gone := make(chan struct{})
-	h.s.engine.listen(func(ev event) {
+	h.s.engine.listen(h.s.engine.newOwner(), func(ev event) {
 		if ev.kind == removed && ev.job.hidden {
 			close(gone)
 		}

@@ -71,8 +71,9 @@ type outbound struct {
 
 func newSession(srv *Server, out outlet) *session {
 	s := &session{srv: srv, out: out, log: srv.log, inflight: map[string]*inbound{}, calls: map[string]*outbound{}}
+	s.owner = srv.engine.newOwner()
 	s.speak = srv.newSpeaker(s)
-	s.owner = srv.engine.listen(func(ev event) { s.speak.event(ev) })
+	srv.engine.listen(s.owner, func(ev event) { s.speak.event(ev) })
 	return s
 }
 
