@@ -236,6 +236,7 @@ func (s *server) changes(c journal.Changes) {
 			s.adopt(t)
 			s.arm()
 			m.touch()
+			s.heardBeside(t.Key)
 		case t.Role == taskmodel.Requestor:
 			// Each process asks for itself here; an end that another heard is an end.
 			if t.Terminal() && !old.Terminal() {
@@ -294,6 +295,21 @@ func (s *server) changes(c journal.Changes) {
 		if k.Role != taskmodel.Receiver {
 			s.forget(k.ID)
 		}
+	}
+}
+
+// heardBeside tells of a task that another process has made or found since this
+// one began. It may have ended before it was read here: nothing more is heard of
+// it then, and its result is asked for as if its end had been heard here.
+func (s *server) heardBeside(k taskmodel.Key) {
+	t, ok := s.m.board.Task(k)
+	if !ok {
+		return
+	}
+	s.m.emit(taskmodel.Event{Time: s.m.now(), Server: s.spec.Name, Task: k, Kind: taskmodel.EventCreated, Status: t.Status, Message: t.StatusMessage,
+		Detail: detail(map[string]any{"status": t.Status, "statusMessage": t.StatusMessage})})
+	if k.Role == taskmodel.Requestor && t.Terminal() {
+		s.wantResult(t)
 	}
 }
 

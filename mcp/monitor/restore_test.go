@@ -435,6 +435,50 @@ func TestTwoProcessesWithoutASession(t *testing.T) {
 	})
 }
 
+// A task that another process made, and that had ended before it was read here,
+// is told of like any other, and its result comes.
+func TestATaskThatEndedBesideUsIsToldOf(t *testing.T) {
+	for _, keep := range []string{"none", "all"} {
+		t.Run(keep, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				dir := t.TempDir()
+				f := newFake(taskmodel.GenExtension)
+				keeping := func(o *Options) {
+					if keep == "none" {
+						o.Servers[0].Keep = func(string) bool { return false }
+					}
+				}
+				both := func(j *journal.Journal) func(*Options) {
+					return func(o *Options) { with(j)(o); keeping(o) }
+				}
+				b := run(t, both(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+				a := run(t, both(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+				if _, err := a.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build"}); err != nil {
+					t.Fatal(err)
+				}
+				f.put("t1", taskmodel.Completed)
+				f.push("t1")
+				b.sleep(5 * time.Second)
+				if x := b.task("ci", "t1"); x.Status != taskmodel.Completed || x.Outcome.IsZero() {
+					t.Errorf("the row here: %s, result %v", x.Status, x.Outcome)
+				}
+				var told []taskmodel.EventKind
+				for _, k := range []taskmodel.EventKind{taskmodel.EventCreated, taskmodel.EventResult} {
+					for _, e := range b.heard(k) {
+						if e.Task.ID == "t1" {
+							told = append(told, k)
+						}
+					}
+				}
+				if keep == "none" && fmt.Sprint(told) != fmt.Sprint([]taskmodel.EventKind{taskmodel.EventCreated, taskmodel.EventResult}) ||
+					keep == "all" && (len(told) == 0 || told[0] != taskmodel.EventCreated) {
+					t.Errorf("told: %v", told)
+				}
+			})
+		})
+	}
+}
+
 // That the server has forgotten the session of a task is known to each later
 // process, not only to the one that was told (issue D 2).
 func TestALostSessionIsRemembered(t *testing.T) {
