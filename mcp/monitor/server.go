@@ -181,7 +181,7 @@ func (s *server) putRow() {
 // state changes the connection's state and tells those who wait and listen.
 func (s *server) state(st taskmodel.ServerState, words string) {
 	now := s.m.now()
-	old := s.row.State
+	old, said := s.row.State, s.row.Error
 	s.change(func(r *taskmodel.Server) {
 		if r.State != st {
 			r.StateSince = now
@@ -193,7 +193,8 @@ func (s *server) state(st taskmodel.ServerState, words string) {
 	})
 	close(s.turn)
 	s.turn = make(chan struct{})
-	if old != st {
+	// Of a server that is off the words say who holds it: that may change alone.
+	if old != st || st == taskmodel.ServerOff && said != words {
 		d := map[string]any{"state": st, "from": old}
 		if words != "" {
 			d["error"] = words

@@ -78,8 +78,16 @@ func together(t *testing.T, p *place, u *user) {
 	}
 
 	// The first terminal is killed. What it held goes on with the others.
+	told := len(script.out.String())
 	one.kill()
 	<-one.done
+	if p.gen != taskmodel.GenExtension || !p.http {
+		// One of them takes the server. A command that came first would take it for
+		// itself, and on stdio the program that it starts ends with it.
+		eventually(t, "the script says who holds the server now", func() bool {
+			return strings.Contains(script.out.String()[told:], `"event":"server"`)
+		})
+	}
 	var next task
 	u.read(&next, "start", "p", "reindex_search", "index=idx-2")
 	eventually(t, "the script sees the next task", func() bool { return strings.Contains(script.out.String(), next.TaskID) })
