@@ -99,7 +99,7 @@ func (s recorderSink) Failed(id jsonrpc.ID, err error) {
 func fastMCP(t *testing.T, d Dialer, name, kind string) {
 	w := &ears{}
 	r := &recorder{Dialer: d, check: schematest.NewChecker(t, taskmodel.GenExtension)}
-	ctx, stop := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 6*time.Minute)
 	defer stop()
 	c, err := Connect(ctx, Options{
 		Name: "fastmcp", Dialer: r, ClientName: "mcptasks", ClientVersion: "1.2.3", Handler: w, ProbeTimeout: 30 * time.Second,

@@ -76,7 +76,7 @@ func (p *peerSession) pushedTo(id string, status taskmodel.Status) {
 // connectPeer connects; an era given is forced.
 func connectPeer(t *testing.T, d Dialer, g taskmodel.Generation, era ...string) *peerSession {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 6*time.Minute)
 	t.Cleanup(stop)
 	p := &peerSession{
 		t: t, ctx: ctx, asked: make(chan taskmodel.Question, 100), pushed: make(chan taskmodel.Observation, 1000),

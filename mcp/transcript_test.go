@@ -268,7 +268,7 @@ func (p *player) expect(from chan string, words string) {
 		if !strings.Contains(got, words) {
 			p.t.Errorf("got %q", got)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(4 * time.Minute):
 		p.t.Error("nothing came")
 	}
 }

@@ -13,13 +13,14 @@ import (
 
 // A Process is a running HTTP peer. It is used by one goroutine, the test's.
 type Process struct {
-	URL  string
-	t    testing.TB
-	name string
-	args []string
-	env  []string
-	cmd  *exec.Cmd
-	log  *tail
+	URL   string
+	t     testing.TB
+	name  string
+	args  []string
+	env   []string
+	cmd   *exec.Cmd
+	log   *tail
+	ended chan struct{} // closed when cmd has
 }
 
 // Start starts an HTTP peer on a free loopback port and waits until it answers.
@@ -63,8 +64,15 @@ func (p *Process) start() {
 		p.cmd = nil
 		p.t.Fatalf("peer %s: %v", p.name, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	// A busy machine may take long over it; one that has ended will never answer.
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
+	p.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait()
+		close(ended)
+		cancel()
+	}(p.cmd, p.ended)
 	if err := answers(ctx, p.URL); err != nil {
 		p.t.Fatalf("peer %s does not answer at %s: %v\n%s", p.name, p.URL, err, p.log)
 	}
@@ -75,7 +83,7 @@ func (p *Process) stop() {
 		return
 	}
 	killGroup(p.cmd)
-	_ = p.cmd.Wait()
+	<-p.ended
 	p.cmd = nil
 }
 

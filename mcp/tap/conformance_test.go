@@ -24,7 +24,7 @@ import (
 // each scenario.
 func conformance(t *testing.T, args ...string) []string {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	suite := peers.Command(t, "conformance")
 	results := t.TempDir()

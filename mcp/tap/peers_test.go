@@ -25,7 +25,7 @@ import (
 // script runs an agent's script and gives what it printed.
 func script(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 6*time.Minute)
 	defer stop()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), "SDK="+filepath.Join(os.Getenv("MCPTASKS_PEERS"), "npm/node_modules/@modelcontextprotocol/sdk"))

@@ -101,7 +101,7 @@ func TestConformance(t *testing.T) {
 			}
 			t.Parallel()
 			results := t.TempDir()
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, suite[0], append(suite[1:], "client", "--command", self, "--scenario", name, "-o", results, "--timeout", "180000")...)
 			cmd.Dir = results

@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// patience bounds every wait; nothing here is judged by how long it takes.
+const patience = 4 * time.Minute
+
 // A user runs the program with a home and a state of their own.
 type user struct {
 	t       *testing.T
@@ -66,11 +69,11 @@ func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run carries out one command with the input given. No command may take two
-// minutes, and none may write an escape code into a pipe.
+// run carries out one command with the input given. No command may take
+// for ever, and none may write an escape code into a pipe.
 func (u *user) run(stdin string, args ...string) said {
 	u.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := u.command(ctx, args...)
 	var out, errs bytes.Buffer
@@ -78,7 +81,7 @@ func (u *user) run(stdin string, args ...string) said {
 	err := cmd.Run()
 	s := said{out.String(), errs.String(), exitCode(err)}
 	if ctx.Err() != nil {
-		u.t.Fatalf("mcptasks %s: not done after two minutes\n%s\n%s", strings.Join(args, " "), s.out, s.err)
+		u.t.Fatalf("mcptasks %s: not done in time\n%s\n%s", strings.Join(args, " "), s.out, s.err)
 	}
 	for name, b := range map[string]string{"stdout": s.out, "stderr": s.err} {
 		if strings.ContainsAny(b, "\x1b\x07\x08\r") || strings.Contains(b, "\u009b") {
@@ -249,7 +252,7 @@ func (u *user) begin(args ...string) *running {
 // until reads lines until one is as wanted.
 func (r *running) until(what string, wanted func(line string) bool) string {
 	r.u.t.Helper()
-	limit := time.NewTimer(time.Minute)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		select {
@@ -261,7 +264,7 @@ func (r *running) until(what string, wanted func(line string) bool) string {
 				return line
 			}
 		case <-limit.C:
-			r.u.t.Fatalf("no %s in a minute: %s", what, r.errs.String())
+			r.u.t.Fatalf("no %s in time: %s", what, r.errs.String())
 		}
 	}
 }
@@ -270,7 +273,7 @@ func (r *running) until(what string, wanted func(line string) bool) string {
 func (r *running) rest() said {
 	r.u.t.Helper()
 	var b strings.Builder
-	limit := time.NewTimer(time.Minute)
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		select {
@@ -280,7 +283,7 @@ func (r *running) rest() said {
 			}
 			b.WriteString(line)
 		case <-limit.C:
-			r.u.t.Fatalf("not ended in a minute: %s%s", b.String(), r.errs.String())
+			r.u.t.Fatalf("not ended in time: %s%s", b.String(), r.errs.String())
 		}
 	}
 }
@@ -313,7 +316,7 @@ func (u *user) hold() {
 			if w.code != 130 {
 				u.t.Errorf("watch: exit %d after SIGINT, want 130: %s", w.code, w.errs.String())
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			u.t.Errorf("watch did not end after SIGINT: %s", w.errs.String())
 		}
 		if s := w.errs.String(); strings.Contains(s, "panic") {
@@ -326,10 +329,10 @@ func (u *user) hold() {
 // here is waited for by its length.
 func (u *user) eventually(what string, f func() bool) {
 	u.t.Helper()
-	end := time.Now().Add(time.Minute)
+	end := time.Now().Add(patience)
 	for !f() {
 		if time.Now().After(end) {
-			u.t.Fatalf("not within a minute: %s", what)
+			u.t.Fatalf("not in time: %s", what)
 		}
 		time.Sleep(150 * time.Millisecond)
 	}

@@ -44,7 +44,7 @@ func build(m *testing.M) int {
 
 // patience bounds every wait for an event. It is there for a machine that does
 // nothing, not for one that is slow.
-const patience = 60 * time.Second
+const patience = 4 * time.Minute
 
 // A box is a person's machine: a home, a folder at hand, an environment.
 type box struct {

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait; nothing here is judged by how long it takes.
-const patience = 60 * time.Second
+const patience = 4 * time.Minute
 
 // A user runs the program with a home and a state of their own.
 type user struct {
