@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -83,36 +82,59 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs-p99")
 }
 
-// BenchmarkHTTPRoundTrip is the same over HTTP.
+// BenchmarkHTTPRoundTrip is the same over HTTP, with the server and the tap as
+// processes of their own, as an agent meets them: one message after the other
+// without a pause, and with the pause that a program leaves that does something
+// with an answer.
 func BenchmarkHTTPRoundTrip(b *testing.B) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.Copy(w, r.Body)
-	}))
-	defer srv.Close()
-	r, w := io.Pipe()
-	go func() {
-		_ = HTTP(b.Context(), Options{URL: srv.URL + "/mcp", Listen: "127.0.0.1:0", Name: "x", Target: target, Out: w, Memory: memoryIn(b.TempDir())})
-	}()
-	buf := make([]byte, 100)
-	n, err := r.Read(buf)
+	direct := aside(b, "echo")
+	tapped := aside(b, "listen", b.TempDir(), direct)
+	for _, pause := range []time.Duration{0, 5 * time.Millisecond} {
+		for _, size := range []int{200, 64 << 10} {
+			body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"s":"` + strings.Repeat("x", size) + `"}}}`
+			for _, way := range [][2]string{{"direct", direct}, {"tap", tapped}} {
+				b.Run(fmt.Sprintf("%s/%d/pause=%v", way[0], size, pause), func(b *testing.B) {
+					var took []time.Duration
+					for b.Loop() {
+						begin := time.Now()
+						res, err := http.Post(way[1], "application/json", strings.NewReader(body))
+						if err != nil {
+							b.Fatal(err)
+						}
+						_, _ = io.Copy(io.Discard, res.Body)
+						res.Body.Close()
+						took = append(took, time.Since(begin))
+						time.Sleep(pause)
+					}
+					report(b, took)
+				})
+			}
+		}
+	}
+}
+
+// aside runs a program of this binary's that prints its URL, until the
+// benchmark's end.
+func aside(b *testing.B, mode string, args ...string) string {
+	b.Helper()
+	p := program(mode, args...)
+	cmd := exec.Command(p[0], p[1:]...)
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, u := range map[string]string{"direct": srv.URL + "/mcp", "tap": strings.TrimSpace(string(buf[:n]))} {
-		b.Run(name, func(b *testing.B) {
-			var took []time.Duration
-			for b.Loop() {
-				begin := time.Now()
-				res, err := http.Post(u, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`))
-				if err != nil {
-					b.Fatal(err)
-				}
-				_, _ = io.Copy(io.Discard, res.Body)
-				res.Body.Close()
-				took = append(took, time.Since(begin))
-			}
-			report(b, took)
-		})
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
 	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { in.Close(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(line)
 }

@@ -8,6 +8,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -141,6 +143,21 @@ func play(mode string, args []string) int {
 		}
 	case "starter":
 		return playStarter(args)
+	case "echo": // an HTTP server that answers with what it is sent
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.Copy(w, r.Body)
+		}))
+		defer srv.Close()
+		fmt.Println(srv.URL + "/mcp")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "listen": // STATE URL: a tap in front of it, until its input ends
+		ctx, stop := context.WithCancel(context.Background())
+		go func() { _, _ = io.Copy(io.Discard, os.Stdin); stop() }()
+		if err := HTTP(ctx, Options{URL: args[1], Listen: "127.0.0.1:0", Name: "ci", Target: target, Out: os.Stdout, Memory: memoryIn(args[0])}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	case "lines": // answers each line
 		in := bufio.NewReader(os.Stdin)
 		for {
