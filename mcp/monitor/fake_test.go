@@ -403,6 +403,21 @@ func (f *fakeServer) push(id string) {
 	f.last().h.Snapshot(taskmodel.Observation{Snapshot: s, Source: taskmodel.FromPush, AskedAt: now, HeardAt: now})
 }
 
+// pushAll is push to every connection there is.
+func (f *fakeServer) pushAll(id string) {
+	s, err := f.look(id)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	conns := slices.Clone(f.conns)
+	f.mu.Unlock()
+	now := time.Now()
+	for _, c := range conns {
+		c.h.Snapshot(taskmodel.Observation{Snapshot: s, Source: taskmodel.FromPush, AskedAt: now, HeardAt: now})
+	}
+}
+
 // rig is a monitor that runs in a synctest bubble.
 type rig struct {
 	t      *testing.T

@@ -87,7 +87,9 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 		return
 	}
 	if t.Terminal() {
-		s.over(t, w != nil)
+		// An end that a server tells unasked is news, also of a task that was not
+		// heard of before it.
+		s.over(t, w != nil || o.Source == taskmodel.FromPush && events[0].Kind == taskmodel.EventCreated)
 		return
 	}
 	if w == nil {
