@@ -124,16 +124,20 @@ func (s *server) leased(ok bool, h journal.Holder) {
 }
 
 // borrow marks what was read from the journal as what it is while another
-// process holds the server: that process hears of it, and writes it down.
+// process holds the server: that process hears of it, and what it says of it is
+// true here. What it has not heard of yet stays as what is known from earlier.
 func (s *server) borrow() {
 	for id := range s.watches {
-		s.m.board.Change(s.key(id), s.m.now(), func(t *taskmodel.Task) {
+		k := s.key(id)
+		theirs, told := s.beside[k]
+		s.m.board.Change(k, s.m.now(), func(t *taskmodel.Task) {
 			t.Owner = "held by " + s.lease.holder
-			if t.Standing == taskmodel.Restored || t.Standing == taskmodel.Stale {
-				t.Standing, t.Note = taskmodel.Live, ""
+			if told && t.Standing == taskmodel.Restored {
+				t.Standing, t.Note = theirs.Standing, theirs.Note
 			}
 		})
 	}
+	s.beside = nil
 	s.m.touch()
 }
 
@@ -143,7 +147,7 @@ func (s *server) takeOver() {
 	for id := range s.watches {
 		s.m.board.Change(s.key(id), s.m.now(), func(t *taskmodel.Task) {
 			t.Owner = ""
-			if t.Standing == taskmodel.Live && !t.Terminal() {
+			if (t.Standing == taskmodel.Live || t.Standing == taskmodel.Stale) && !t.Terminal() {
 				t.Standing, t.Note = taskmodel.Restored, "known from "+s.row.HeldBy
 			}
 		})

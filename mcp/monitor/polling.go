@@ -245,10 +245,12 @@ func (s *server) failed(w *watch, err error, now time.Time) {
 func (s *server) standing(id string, st taskmodel.Standing, why string) {
 	m := s.m
 	k := s.key(id)
+	anew := false
 	for _, e := range m.board.Change(k, m.now(), func(t *taskmodel.Task) {
 		if st == taskmodel.Stale && (t.Standing == taskmodel.Gone || t.Standing == taskmodel.Expired) {
 			return
 		}
+		anew = t.Standing != st || t.Note != why
 		t.Standing, t.Note = st, why
 	}) {
 		if e.Kind == taskmodel.EventGone {
@@ -257,7 +259,18 @@ func (s *server) standing(id string, st taskmodel.Standing, why string) {
 			m.emit(e)
 		}
 	}
+	if anew {
+		s.saveFor(k)
+	}
 	m.touch()
+}
+
+// saveFor writes down a standing for the processes that show what this one hears.
+// Where each process asks for itself, it finds it itself.
+func (s *server) saveFor(k taskmodel.Key) {
+	if s.lease.held {
+		s.m.save(k)
+	}
 }
 
 // notFound: the server says that it does not know the task. It is asked a few

@@ -105,6 +105,13 @@ func (k *recall) done(r journal.Restored) {
 		s.change(func(row *taskmodel.Server) { row.Identity = r.Session.Identity })
 	}
 	s.lease.since, s.lease.read = r.Change, r.Change
+	if s.beside = nil; len(r.Beside) > 0 {
+		s.beside = make(map[taskmodel.Key]journal.Standing, len(r.Beside))
+		for k, st := range r.Beside {
+			k.Server = s.spec.Name
+			s.beside[k] = st
+		}
+	}
 	s.heir = true
 	for _, f := range r.Forgotten {
 		if f.Role != taskmodel.Receiver {
@@ -233,6 +240,7 @@ func (s *server) changes(c journal.Changes) {
 		case s.lease.heldElsewhere():
 			s.mirror(t, old, known)
 		case !known:
+			restored(&t)
 			s.adopt(t)
 			s.arm()
 			m.touch()
@@ -298,6 +306,14 @@ func (s *server) changes(c journal.Changes) {
 	}
 }
 
+// restored takes back what another process says of how far a task can be
+// trusted: where each asks for itself, it is yet to be heard of here.
+func restored(t *taskmodel.Task) {
+	if !t.Terminal() && (t.Standing == taskmodel.Live || t.Standing == taskmodel.Stale && t.Tap == "") {
+		t.Standing, t.Note = taskmodel.Restored, "known from an earlier run"
+	}
+}
+
 // heardBeside tells of a task that another process has made or found since this
 // one began. It may have ended before it was read here: nothing more is heard of
 // it then, and its result is asked for as if its end had been heard here.
@@ -322,8 +338,8 @@ func (s *server) mirror(t, old taskmodel.Task, known bool) {
 			t.Owner = "held by " + s.lease.holder
 		}
 	}
-	if t.Standing == taskmodel.Restored && !t.Terminal() {
-		t.Standing, t.Note = taskmodel.Live, "" // its holder hears of it
+	if s.tap != nil && t.Standing == taskmodel.Restored && !t.Terminal() {
+		t.Standing, t.Note = taskmodel.Live, "" // that its tap has ended tapOver tells
 	}
 	t.Inputs = old.Inputs
 	if !known {

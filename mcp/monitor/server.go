@@ -96,8 +96,11 @@ type server struct {
 	toolsKnown bool
 
 	lease   lease
-	trouble string  // what the row says of the journal
-	tap     *tapped // not nil: a server that is tapped, see tapped.go
+	trouble string // what the row says of the journal
+	// What processes beside this one knew of what was read, until it is settled
+	// who connects.
+	beside map[taskmodel.Key]journal.Standing
+	tap    *tapped // not nil: a server that is tapped, see tapped.go
 }
 
 func newServer(m *Monitor, spec ServerSpec) *server {

@@ -151,7 +151,7 @@ func (s *server) dialled(conn int, c client, err error, o mcp.Options) {
 	}
 	info := c.Info()
 	now := m.now()
-	s.client, s.since = c, now
+	s.client, s.since, s.beside = c, now, nil
 	s.hold, s.holds, s.probing, s.paced = time.Time{}, 0, false, time.Time{}
 	s.sessionID, s.era = info.Session, eraOf(info)
 	s.cannot, s.toolsKnown, s.pages = false, false, 0
@@ -348,12 +348,17 @@ func (s *server) keepSession() {
 func (s *server) staleAll(why string) {
 	now := s.m.now()
 	for id := range s.watches {
+		anew := false
 		for _, e := range s.m.board.Change(s.key(id), now, func(t *taskmodel.Task) {
 			if t.Standing == taskmodel.Live || t.Standing == taskmodel.Stale {
+				anew = t.Standing == taskmodel.Live || t.Note != why
 				t.Standing, t.Note = taskmodel.Stale, why
 			}
 		}) {
 			s.m.emit(e)
+		}
+		if anew {
+			s.saveFor(s.key(id))
 		}
 	}
 	s.m.touch()

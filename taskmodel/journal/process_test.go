@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -256,5 +257,51 @@ func TestChanges(t *testing.T) {
 	}
 	if got, err := b.Changes(ctx, "nobody", 0); err != nil || len(got.Tasks) != 0 {
 		t.Errorf("%+v %v", got, err)
+	}
+}
+
+// What a process that runs says of its tasks holds for those beside it; what one
+// wrote that is no more is known from earlier.
+func TestStandingOfAnotherProcess(t *testing.T) {
+	a, b, _ := two(t)
+	ctx := context.Background()
+	lost := working("lost")
+	lost.Standing, lost.Note = taskmodel.Stale, "polls fail, retrying"
+	ended := working("ended")
+	ended.Status, ended.Standing, ended.EndedAt = taskmodel.Completed, taskmodel.Stale, ended.LastHeardAt
+	write(t, a, entry(working("heard")), entry(lost), entry(ended))
+	write(t, b, entry(working("own")))
+
+	r := restore(t, b)
+	for _, x := range r.Tasks {
+		if want := map[bool]taskmodel.Standing{false: taskmodel.Restored, true: taskmodel.Live}[x.ID == "ended"]; x.Standing != want {
+			t.Errorf("restored %s: %s", x.ID, x.Standing)
+		}
+	}
+	want := map[taskmodel.Key]Standing{key("heard"): {taskmodel.Live, ""}, key("lost"): {taskmodel.Stale, "polls fail, retrying"}}
+	if !maps.Equal(r.Beside, want) {
+		t.Errorf("beside: %+v", r.Beside)
+	}
+	standings := func() map[string]taskmodel.Standing {
+		ch, err := b.Changes(ctx, target, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]taskmodel.Standing{}
+		for _, x := range ch.Tasks {
+			out[x.ID] = x.Standing
+		}
+		return out
+	}
+	if got := standings(); !maps.Equal(got, map[string]taskmodel.Standing{"heard": taskmodel.Live, "lost": taskmodel.Stale, "ended": taskmodel.Live}) {
+		t.Errorf("its writer runs: %v", got)
+	}
+	died(t, b, a.me)
+	write(t, b, entry(working("another"))) // so that there is something to look for
+	if got := standings(); !maps.Equal(got, map[string]taskmodel.Standing{"heard": taskmodel.Restored, "lost": taskmodel.Restored, "ended": taskmodel.Live}) {
+		t.Errorf("its writer is no more: %v", got)
+	}
+	if r := restore(t, b); r.Beside != nil {
+		t.Errorf("beside one that is no more: %+v", r.Beside)
 	}
 }

@@ -55,9 +55,11 @@ func (j *Journal) RestoreEach(ctx context.Context, target string, f func([]taskm
 	if err != nil {
 		return r, err
 	}
-	if r.Forgotten, err = j.walk(ctx, tx, server, label, kept, f); err != nil {
+	beside := &others{j: j}
+	if r.Forgotten, err = j.walk(ctx, tx, server, label, kept, beside, f); err != nil {
 		return r, err
 	}
+	r.Beside = beside.beside
 	if r.Questions, err = j.questions(ctx, tx, label,
 		`SELECT doc, writer FROM questions WHERE server = ? AND state <> 'withdrawn' ORDER BY asked`, server); err != nil {
 		return r, err
@@ -283,6 +285,7 @@ func (j *Journal) changes(ctx context.Context, target string, since int64) (c Ch
 	}
 	defer rows.Close()
 	d := newDecoder(label)
+	beside := &others{j: j}
 	var writers []int64
 	for rows.Next() {
 		var role int
@@ -301,7 +304,6 @@ func (j *Journal) changes(ctx context.Context, target string, since int64) (c Ch
 			j.log.Error("a task in the journal cannot be read", "server", label, "error", err)
 			continue
 		}
-		restored(&t)
 		c.Tasks, writers = append(c.Tasks, t), append(writers, writer)
 	}
 	if err := rows.Err(); err != nil {
@@ -313,6 +315,9 @@ func (j *Journal) changes(ctx context.Context, target string, since int64) (c Ch
 			return c, err
 		}
 		for i := range c.Tasks {
+			if t := &c.Tasks[i]; t.Terminal() || !beside.run(ctx, tx, writers[i]) {
+				restored(t)
+			}
 			kept.of(&c.Tasks[i])
 			j.unknown(ctx, tx, &c.Tasks[i], writers[i])
 		}

@@ -97,9 +97,19 @@ type Restored struct {
 	Forgotten []taskmodel.Key    // a listing does not bring them back
 	Session   *Session
 	Change    int64 // for Changes
+	// Beside is what other processes that still run have written of those tasks
+	// that come as Restored: for who shows what another process hears.
+	Beside map[taskmodel.Key]Standing
 }
 
-// Changes is what others wrote.
+// A Standing is how far a task's status can be trusted, and why.
+type Standing struct {
+	Standing taskmodel.Standing
+	Note     string
+}
+
+// Changes is what others wrote. A task's Standing is what its writer says of it
+// as long as that process runs, and Restored after that.
 type Changes struct {
 	Tasks     []taskmodel.Task
 	Questions []taskmodel.Question

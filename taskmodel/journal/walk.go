@@ -26,7 +26,7 @@ type page struct {
 // the keys of those that a person does not want to see any more, as long as their
 // stones stand: all in one walk, since the walk through the file is most of the
 // cost. What is read is decoded beside it. walk returns when f has.
-func (j *Journal) walk(ctx context.Context, tx *sql.Tx, server int64, label string, k kept, f func([]taskmodel.Task)) (forgotten []taskmodel.Key, err error) {
+func (j *Journal) walk(ctx context.Context, tx *sql.Tx, server int64, label string, k kept, o *others, f func([]taskmodel.Task)) (forgotten []taskmodel.Key, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT role, CASE forgotten WHEN 0 THEN NULL ELSE task END, doc, writer
 		FROM tasks WHERE server = ? ORDER BY role, task`, server)
 	if err != nil {
@@ -38,7 +38,7 @@ func (j *Journal) walk(ctx context.Context, tx *sql.Tx, server int64, label stri
 		defer close(done)
 		d := newDecoder(label)
 		for p := range pages {
-			if tasks := j.decode(ctx, tx, d, p, k); len(tasks) > 0 {
+			if tasks := j.decode(ctx, tx, d, p, k, o); len(tasks) > 0 {
 				f(tasks)
 			}
 			select {
@@ -83,7 +83,7 @@ func (j *Journal) walk(ctx context.Context, tx *sql.Tx, server int64, label stri
 }
 
 // decode makes tasks of a page. One that cannot be read is left out.
-func (j *Journal) decode(ctx context.Context, q queryer, d *decoder, p page, k kept) []taskmodel.Task {
+func (j *Journal) decode(ctx context.Context, q queryer, d *decoder, p page, k kept, o *others) []taskmodel.Task {
 	tasks := make([]taskmodel.Task, len(p.ends))
 	n, from := 0, 0
 	for i, end := range p.ends {
@@ -96,7 +96,13 @@ func (j *Journal) decode(ctx context.Context, q queryer, d *decoder, p page, k k
 			continue
 		}
 		n++
-		restored(t)
+		was := Standing{t.Standing, t.Note}
+		if restored(t); t.Standing == taskmodel.Restored && o.run(ctx, q, p.writers[i]) {
+			if o.beside == nil {
+				o.beside = map[taskmodel.Key]Standing{}
+			}
+			o.beside[taskmodel.Key{Server: d.server, Role: t.Role, ID: t.ID}] = was
+		}
 		k.of(t)
 		j.unknown(ctx, q, t, p.writers[i])
 	}
@@ -116,6 +122,29 @@ func restored(t *taskmodel.Task) {
 		t.Standing = taskmodel.Restored
 		t.Note = "known from an earlier run"
 	}
+}
+
+// others are the processes beside this one, as one reading meets them.
+type others struct {
+	j      *Journal
+	known  map[int64]bool
+	beside map[taskmodel.Key]Standing // what those that run have written
+}
+
+// run reports whether a writer is another process, and still runs.
+func (o *others) run(ctx context.Context, q queryer, writer int64) bool {
+	if writer == o.j.me {
+		return false
+	}
+	runs, ok := o.known[writer]
+	if !ok {
+		if o.known == nil {
+			o.known = map[int64]bool{}
+		}
+		runs = o.j.alive(ctx, q, writer)
+		o.known[writer] = runs
+	}
+	return runs
 }
 
 // unknown says of a cancellation whose sender is no more that its outcome is not
