@@ -83,6 +83,7 @@ type Peer struct {
 	h      Handler
 	o      PeerOptions
 	last   atomic.Int64
+	taken  atomic.Uint32   // messages, for breathe
 	ctx    context.Context // of incoming requests
 	cancel context.CancelFunc
 	done   chan struct{}

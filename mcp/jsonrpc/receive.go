@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -17,6 +18,7 @@ func (s sink) Message(b json.RawMessage, stream string, on ID) {
 		p.broken(b, stream, fmt.Sprintf("a message of %d bytes, more than the %d allowed", len(b), p.o.MaxMessage))
 		return
 	}
+	p.breathe()
 	if !IsBatch(b) {
 		p.message(b, stream, on)
 		return
@@ -30,6 +32,19 @@ func (s sink) Message(b json.RawMessage, stream string, on ID) {
 		p.message(part, stream, on)
 	}
 }
+
+// breathe lets others run now and then. While a server floods, its messages are
+// read without a wait in between, and what a person does would have to wait for
+// the slices of time of those who read them.
+func (p *Peer) breathe() {
+	if p.taken.Add(1)%breath == 0 {
+		runtime.Gosched()
+	}
+}
+
+// breath is after how many messages a peer lets others run: less than half a
+// millisecond's work.
+const breath = 16
 
 // A Carrier is an error that came with a message all the same: the server
 // answered the request, but not as its transport has it.

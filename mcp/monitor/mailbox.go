@@ -43,7 +43,7 @@ type progressPosted struct{ p taskmodel.Progress }
 const laneSoft = 1 << 16
 
 // turn is how many notes of one lane are taken before the next lane is.
-const turn = 512
+const turn = 64
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,6 +160,7 @@ func (m *Monitor) loop(ctx context.Context) {
 			return
 		}
 		if more {
+			runtime.Gosched() // a flood must not keep the keyboard waiting
 			continue
 		}
 		wait := time.Hour
