@@ -3,8 +3,11 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"path"
 	"path/filepath"
-	"sort"
+	"regexp"
+	"slices"
 	"strings"
 
 	toml "github.com/pelletier/go-toml/v2"
@@ -18,40 +21,49 @@ type place struct {
 }
 
 // places lists where other clients keep their servers, nearest first: the
-// folder at hand, then the user's.
+// folder at hand, then the user's. It looks at nothing but s, so that each
+// system's paths are known on every other.
 func places(s Search) []place {
-	home, cwd := s.Home, s.Cwd
-	conf := s.XDGConfig
-	var desktop, code string
+	home, cwd, conf := s.Home, s.Cwd, s.XDGConfig
+	apps := conf // where programs with windows keep their settings
 	switch s.OS {
 	case "darwin":
-		desktop = filepath.Join(home, "Library", "Application Support", "Claude")
-		code = filepath.Join(home, "Library", "Application Support", "Code", "User")
+		apps = s.join(home, "Library", "Application Support")
 	case "windows":
-		desktop, code = filepath.Join(s.AppData, "Claude"), filepath.Join(s.AppData, "Code", "User")
-	default:
-		desktop, code = filepath.Join(conf, "Claude"), filepath.Join(conf, "Code", "User")
+		if apps = s.AppData; apps == "" {
+			apps = s.join(home, "AppData", "Roaming")
+		}
 	}
+	code := s.join(apps, "Code", "User")
 	return []place{
-		{"claude-code", filepath.Join(cwd, ".mcp.json")},
-		{"vscode", filepath.Join(cwd, ".vscode", "mcp.json")},
-		{"cursor", filepath.Join(cwd, ".cursor", "mcp.json")},
-		{"gemini", filepath.Join(cwd, ".gemini", "settings.json")},
-		{"codex", filepath.Join(cwd, ".codex", "config.toml")},
-		{"opencode", filepath.Join(cwd, "opencode.json")},
-		{"opencode", filepath.Join(cwd, "opencode.jsonc")},
-		{"claude-code", filepath.Join(home, ".claude.json")},
-		{"claude-desktop", filepath.Join(desktop, "claude_desktop_config.json")},
-		{"vscode", filepath.Join(code, "mcp.json")},
-		{"vscode", filepath.Join(code, "settings.json")},
-		{"cursor", filepath.Join(home, ".cursor", "mcp.json")},
-		{"windsurf", filepath.Join(home, ".codeium", "windsurf", "mcp_config.json")},
-		{"gemini", filepath.Join(home, ".gemini", "settings.json")},
-		{"codex", filepath.Join(home, ".codex", "config.toml")},
-		{"opencode", filepath.Join(conf, "opencode", "opencode.json")},
-		{"opencode", filepath.Join(conf, "opencode", "opencode.jsonc")},
-		{"inspector", filepath.Join(home, ".mcp-inspector", "mcp.json")},
+		{"claude-code", s.join(cwd, ".mcp.json")},
+		{"vscode", s.join(cwd, ".vscode", "mcp.json")},
+		{"vscode", s.join(cwd, ".vscode", "settings.json")},
+		{"cursor", s.join(cwd, ".cursor", "mcp.json")},
+		{"gemini", s.join(cwd, ".gemini", "settings.json")},
+		{"codex", s.join(cwd, ".codex", "config.toml")},
+		{"opencode", s.join(cwd, "opencode.json")},
+		{"opencode", s.join(cwd, "opencode.jsonc")},
+		{"claude-code", s.join(home, ".claude.json")},
+		{"claude-desktop", s.join(apps, "Claude", "claude_desktop_config.json")},
+		{"vscode", s.join(code, "mcp.json")},
+		{"vscode", s.join(code, "settings.json")},
+		{"cursor", s.join(home, ".cursor", "mcp.json")},
+		{"windsurf", s.join(home, ".codeium", "windsurf", "mcp_config.json")},
+		{"gemini", s.join(home, ".gemini", "settings.json")},
+		{"codex", s.join(home, ".codex", "config.toml")},
+		{"opencode", s.join(conf, "opencode", "opencode.json")},
+		{"opencode", s.join(conf, "opencode", "opencode.jsonc")},
+		{"inspector", s.join(home, ".mcp-inspector", "mcp.json")},
 	}
+}
+
+// join joins the parts of a path as the system of s does.
+func (s Search) join(parts ...string) string {
+	if s.OS == "windows" {
+		return strings.TrimRight(parts[0], `\/`) + `\` + strings.Join(parts[1:], `\`)
+	}
+	return path.Join(parts...)
 }
 
 // Clients are the names that [import] takes.
@@ -88,18 +100,16 @@ func parseForeign(path string, b []byte, cwd string) (f foreign, ok bool, err er
 		}
 	}
 	tables := tables(root, cwd)
-	for _, in := range list(root["inputs"]) {
-		m := object(in)
-		f.inputs = append(f.inputs, Input{ID: str(m["id"]), Description: str(m["description"]), Password: m["password"] == true, Default: str(m["default"])})
+	for _, at := range []any{root["inputs"], object(root["mcp"])["inputs"], root["mcp.inputs"]} {
+		for _, in := range list(at) {
+			m := object(in)
+			f.inputs = append(f.inputs, Input{ID: str(m["id"]), Description: str(m["description"]), Password: m["password"] == true,
+				Default: str(m["default"]), Options: options(m["options"])})
+		}
 	}
 	seen := map[string]bool{}
 	for _, t := range tables {
-		names := make([]string, 0, len(t))
-		for n := range t {
-			names = append(names, n)
-		}
-		sort.Strings(names)
-		for _, n := range names {
+		for _, n := range slices.Sorted(maps.Keys(t)) {
 			if !seen[n] {
 				seen[n] = true
 				f.servers = append(f.servers, readForeign(n, t[n]))
@@ -117,13 +127,15 @@ func tables(root map[string]any, cwd string) []map[string]any {
 			out = append(out, m)
 		}
 	}
-	add(object(object(root["projects"])[cwd])["mcpServers"])
+	projects := object(root["projects"])
+	add(object(first(projects, cwd, strings.ReplaceAll(cwd, `\`, "/")))["mcpServers"]) // Claude Code writes / on Windows too
 	add(root["mcpServers"])
 	add(root["mcp_servers"])
 	if m, ok := root["mcp"].(map[string]any); ok {
-		if s, ok := m["servers"]; ok {
+		switch s, ok := m["servers"]; {
+		case ok: // VS Code's settings.json
 			add(s)
-		} else {
+		case m["inputs"] == nil: // opencode
 			add(m)
 		}
 	}
@@ -155,6 +167,12 @@ func readForeign(name string, v any) foreignServer {
 	e.Env = table(first(m, "env", "environment"))
 	e.Cwd, e.EnvFile = str(m["cwd"]), str(first(m, "envFile", "env_file"))
 	e.Headers = table(first(m, "headers", "http_headers"))
+	for header, variable := range table(m["env_http_headers"]) { // Codex
+		if e.Headers == nil {
+			e.Headers = map[string]string{}
+		}
+		e.Headers[header] = "${" + variable + "}"
+	}
 	e.TokenEnv = str(m["bearer_token_env_var"])
 	switch {
 	case m["httpUrl"] != nil: // Gemini: streamable; its url is SSE
@@ -168,6 +186,9 @@ func readForeign(name string, v any) foreignServer {
 	case "", "stdio", "http", "streamable-http", "streamableHttp", "local", "remote":
 	default:
 		s.off = fmt.Sprintf("type %q is not known", t)
+	}
+	if t := str(m["type"]); t == "local" || t == "remote" {
+		e.rewrite(func(s string) string { return openCode.ReplaceAllString(s, "$${$1}") })
 	}
 	switch str(m["protocolEra"]) {
 	case "modern", "2026-07-28":
@@ -185,6 +206,22 @@ func readForeign(name string, v any) foreignServer {
 		e.URL = ""
 	}
 	return s
+}
+
+// openCode is a variable as opencode writes it.
+var openCode = regexp.MustCompile(`\{((?:env|file):[^{}]*)\}`)
+
+// options are the choices of an input: words, or words with a value of their
+// own.
+func options(v any) []string {
+	var out []string
+	for _, o := range list(v) {
+		if m, ok := o.(map[string]any); ok {
+			o = m["value"]
+		}
+		out = append(out, str(o))
+	}
+	return out
 }
 
 func first(m map[string]any, keys ...string) any {

@@ -145,8 +145,9 @@ func TestOwnFileFaultsNameLineAndNearestKey(t *testing.T) {
 		{"unknown table", "[pol]\nmin = \"1s\"\n", `did you mean "poll"?`},
 		{"bad toml", "a = \n", ":1: "},
 		{"bad duration", "[poll]\nmin = \"soon\"\n", `no duration`},
-		{"bad word", "[servers.ci]\nurl = \"http://x\"\ngeneration = \"2030\"\n", "it is one of auto, draft"},
-		{"slash", "[servers.\"a/b\"]\nurl = \"http://x\"\n", "holds no /"},
+		{"bad word", "[servers.ci]\nurl = \"http://x\"\ngeneration = \"2030\"\n", `config.toml:3: servers.ci.generation = "2030": it is one of auto, draft`},
+		{"bad word in a table on one line", "[servers]\nci = { url = \"http://x\",\n  oauth = { grant = \"x\" } }\n", `config.toml:3: servers.ci.oauth.grant = "x"`},
+		{"slash", "[servers.\"a/b\"]\nurl = \"http://x\"\n", `config.toml:1: server "a/b": a server's name holds no /`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := ParseFile("config.toml", []byte(tt.text))
@@ -154,6 +155,30 @@ func TestOwnFileFaultsNameLineAndNearestKey(t *testing.T) {
 				t.Fatalf("err = %v, want %q in it", err, tt.want)
 			}
 		})
+	}
+}
+
+// All that is wrong is told at once, in the order in which it stands.
+func TestOwnFileTellsAllItsFaults(t *testing.T) {
+	_, err := ParseFile("config.toml", []byte(`[servers.ci]
+urll = "http://x"
+transport = "carrier pigeon"
+[ui]
+tehme = "dark"
+sort = "luck"
+[elsewhere.like.it]
+at = 1
+all = 2
+`))
+	want := []string{
+		`config.toml:2: unknown key "servers.ci.urll"; did you mean "url"?`,
+		`config.toml:3: servers.ci.transport = "carrier pigeon": it is one of auto, stdio, http, sse`,
+		`config.toml:5: unknown key "ui.tehme"; did you mean "theme"?`,
+		`config.toml:6: ui.sort = "luck": it is one of needs, status, server, tool, id, message, progress, age, ttl, heard`,
+		`config.toml:7: unknown key "elsewhere.like.it"`,
+	}
+	if err == nil || err.Error() != strings.Join(want, "\n") {
+		t.Errorf("it says\n%v\nand not\n%s", err, strings.Join(want, "\n"))
 	}
 }
 

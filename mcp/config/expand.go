@@ -1,7 +1,11 @@
 package config
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -12,7 +16,9 @@ type expander struct {
 	env    func(string) (string, bool)
 	home   string
 	folder string
-	bare   bool // $X as well as ${X} (Gemini CLI)
+	sep    string // of paths
+	source string // the file that the entry stands in, from which ${file:…} counts
+	bare   bool   // $X as well as ${X} (Gemini CLI)
 	inputs map[string]string
 	unset  map[string]bool
 	wanted map[string]bool
@@ -55,7 +61,11 @@ func (x *expander) variable(whole, name string) string {
 			return x.home
 		}
 	case name == "pathSeparator" || name == "/":
-		return "/"
+		return x.sep
+	case strings.HasPrefix(name, "file:"): // opencode's {file:…}
+		if b, err := os.ReadFile(x.path(strings.TrimPrefix(name, "file:"), filepath.Dir(x.source))); err == nil {
+			return strings.TrimSpace(string(b))
+		}
 	case strings.HasPrefix(name, "input:"):
 		id := strings.TrimPrefix(name, "input:")
 		if v, ok := x.inputs[id]; ok {
@@ -87,38 +97,44 @@ func (x *expander) variable(whole, name string) string {
 	return whole
 }
 
-func (x *expander) list(in []string) []string {
-	if in == nil {
-		return nil
+// path is a path with the home folder put in for ~; a relative one counts from
+// a folder.
+func (x *expander) path(p, from string) string {
+	if rest, ok := strings.CutPrefix(p, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == '\\') && x.home != "" {
+		return x.home + rest
 	}
-	out := make([]string, len(in))
-	for i, s := range in {
-		out[i] = x.text(s)
+	if p == "" || filepath.IsAbs(p) || from == "" {
+		return p
 	}
-	return out
+	return filepath.Join(from, p)
 }
 
-func (x *expander) table(in map[string]string) map[string]string {
-	if in == nil {
-		return nil
-	}
-	out := make(map[string]string, len(in))
-	for k, s := range in {
-		out[k] = x.text(s)
-	}
-	return out
-}
-
+// entry is the entry with its variables put in.
 func (x *expander) entry(e ServerEntry) ServerEntry {
-	e.URL, e.Command, e.Cwd, e.EnvFile = x.text(e.URL), x.text(e.Command), x.text(e.Cwd), x.text(e.EnvFile)
-	e.Args, e.Env, e.Headers = x.list(e.Args), x.table(e.Env), x.table(e.Headers)
-	e.CAFile, e.ClientCert, e.ClientKey = x.text(e.CAFile), x.text(e.ClientCert), x.text(e.ClientKey)
-	e.TokenCommand, e.Roots, e.SamplingCommand = x.list(e.TokenCommand), x.list(e.Roots), x.list(e.SamplingCommand)
-	o := &e.OAuth
-	o.ClientID, o.ClientSecret, o.PrivateKey, o.KeyID = x.text(o.ClientID), x.text(o.ClientSecret), x.text(o.PrivateKey), x.text(o.KeyID)
-	o.IDP.Issuer, o.IDP.ClientID, o.IDP.ClientSecret = x.text(o.IDP.Issuer), x.text(o.IDP.ClientID), x.text(o.IDP.ClientSecret)
-	o.IDP.IDTokenCommand = x.list(o.IDP.IDTokenCommand)
+	e.rewrite(x.text)
 	return e
+}
+
+// rewrite puts f of each text that may hold a variable in its place. What the
+// entry shares with another is left as it is.
+func (e *ServerEntry) rewrite(f func(string) string) {
+	o := &e.OAuth
+	for _, at := range []*string{&e.URL, &e.Command, &e.Cwd, &e.EnvFile, &e.CAFile, &e.ClientCert, &e.ClientKey,
+		&o.ClientID, &o.ClientSecret, &o.PrivateKey, &o.KeyID, &o.IDP.Issuer, &o.IDP.ClientID, &o.IDP.ClientSecret} {
+		*at = f(*at)
+	}
+	for _, at := range []*[]string{&e.Args, &e.TokenCommand, &e.Roots, &e.SamplingCommand, &o.IDP.IDTokenCommand} {
+		*at = slices.Clone(*at)
+		for i, s := range *at {
+			(*at)[i] = f(s)
+		}
+	}
+	for _, at := range []*map[string]string{&e.Env, &e.Headers} {
+		*at = maps.Clone(*at)
+		for k, s := range *at {
+			(*at)[k] = f(s)
+		}
+	}
 }
 
 // missing says in words which variables are not set, "" when all are.
@@ -128,6 +144,9 @@ func (x *expander) missing() string {
 	}
 	names := make([]string, 0, len(x.unset))
 	for n := range x.unset {
+		if file, ok := strings.CutPrefix(n, "file:"); ok {
+			return "the file " + file + " cannot be read"
+		}
 		names = append(names, "$"+n)
 	}
 	sort.Strings(names)

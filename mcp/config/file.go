@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/agnivade/levenshtein"
 	toml "github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 )
 
 // A File is the program's own config.toml, as written. Every key is optional.
@@ -168,90 +171,135 @@ func (e *FileError) Error() string {
 }
 
 // ParseFile reads a config.toml. An unknown key is an error that names its
-// line and the nearest key that there is.
+// line and the nearest key that there is. All faults of the file are told, a
+// FileError each, joined.
 func ParseFile(path string, b []byte) (File, error) {
 	var f File
-	dec := toml.NewDecoder(bytes.NewReader(trimBOM(b)))
+	b = trimBOM(b)
+	dec := toml.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(&f)
 	var strict *toml.StrictMissingError
 	var bad *toml.DecodeError
+	var faults []error
 	switch {
 	case err == nil:
-	case errors.As(err, &strict) && len(strict.Errors) > 0:
-		e := strict.Errors[0]
-		row, _ := e.Position()
-		key := strings.Join(e.Key(), ".")
-		text := fmt.Sprintf("unknown key %q", key)
-		if near := nearest(e.Key()); near != "" {
-			text += fmt.Sprintf("; did you mean %q?", near)
+	case errors.As(err, &strict):
+		for _, e := range strict.Errors {
+			row, _ := e.Position()
+			text := fmt.Sprintf("unknown key %q", strings.Join(e.Key(), "."))
+			if near := nearest(e.Key()); near != "" {
+				text += fmt.Sprintf("; did you mean %q?", near)
+			}
+			faults = append(faults, &FileError{path, row, text})
 		}
-		return f, &FileError{path, row, text}
 	case errors.As(err, &bad):
 		row, _ := bad.Position()
 		return f, &FileError{path, row, strings.TrimPrefix(bad.Error(), "toml: ")}
 	default:
 		return f, &FileError{path, 0, err.Error()}
 	}
-	return f, check(path, f)
+	lines := map[string]int{}
+	for _, fault := range check(f) {
+		if len(lines) == 0 {
+			lines = linesOf(b)
+		}
+		faults = append(faults, &FileError{path, lines[fault.key], fault.text})
+	}
+	slices.SortStableFunc(faults, func(a, b error) int { return a.(*FileError).Line - b.(*FileError).Line })
+	if len(faults) == 1 {
+		return f, faults[0]
+	}
+	return f, errors.Join(faults...)
 }
 
+// A fault is a value that its key does not allow.
+type fault struct{ key, text string }
+
 // check finds values that no key allows.
-func check(path string, f File) error {
-	oneOf := func(key, v string, allowed ...string) error {
-		for _, a := range append(allowed, "") {
-			if v == a {
-				return nil
-			}
+func check(f File) []fault {
+	var faults []fault
+	oneOf := func(key, v string, allowed ...string) {
+		if v != "" && !slices.Contains(allowed, v) {
+			faults = append(faults, fault{key, fmt.Sprintf("%s = %q: it is one of %s", key, v, strings.Join(allowed, ", "))})
 		}
-		return &FileError{path, 0, fmt.Sprintf("%s = %q: it is one of %s", key, v, strings.Join(allowed, ", "))}
 	}
-	for name, s := range f.Servers {
-		at := "servers." + name + "."
+	for _, name := range slices.Sorted(maps.Keys(f.Servers)) {
+		s, at := f.Servers[name], "servers."+name
 		if strings.Contains(name, "/") {
-			return &FileError{path, 0, fmt.Sprintf("server %q: a server's name holds no /", name)}
+			faults = append(faults, fault{at, fmt.Sprintf("server %q: a server's name holds no /", name)})
 		}
-		if err := errors.Join(
-			oneOf(at+"transport", s.Transport, "auto", "stdio", "http", "sse"),
-			oneOf(at+"generation", s.Generation, "auto", "draft", "2025-11-25", "2026-07-28", "none"),
-			oneOf(at+"keep", s.Keep, "all", "none"),
-			oneOf(at+"oauth.grant", s.OAuth.Grant, "authorization_code", "client_credentials", "enterprise"),
-		); err != nil {
-			return err
-		}
-		for tool, t := range s.Tools {
-			if err := oneOf(at+"tools."+tool+".keep", t.Keep, "all", "none"); err != nil {
-				return err
-			}
+		oneOf(at+".transport", s.Transport, "auto", "stdio", "http", "sse")
+		oneOf(at+".generation", s.Generation, "auto", "draft", "2025-11-25", "2026-07-28", "none")
+		oneOf(at+".keep", s.Keep, "all", "none")
+		oneOf(at+".oauth.grant", s.OAuth.Grant, "authorization_code", "client_credentials", "enterprise")
+		for _, tool := range slices.Sorted(maps.Keys(s.Tools)) {
+			oneOf(at+".tools."+tool+".keep", s.Tools[tool].Keep, "all", "none")
 		}
 	}
 	for _, c := range f.Import.Clients {
-		if err := oneOf("import.clients", c, Clients...); err != nil {
-			return err
+		oneOf("import.clients", c, Clients...)
+	}
+	oneOf("ui.group", f.UI.Group, "server", "status", "none")
+	oneOf("ui.sort", f.UI.Sort, "needs", "status", "server", "tool", "id", "message", "progress", "age", "ttl", "heard")
+	oneOf("ui.details", f.UI.Details, "right", "full", "none")
+	return faults
+}
+
+// linesOf gives the line on which each key and each table of a file stands.
+func linesOf(b []byte) map[string]int {
+	lines := map[string]int{}
+	var p unstable.Parser
+	p.Reset(b)
+	var put func(n *unstable.Node, in string) string
+	put = func(n *unstable.Node, in string) string {
+		for it := n.Key(); it.Next(); {
+			part := it.Node()
+			in = join(in, string(part.Data))
+			if _, ok := lines[in]; !ok {
+				lines[in] = p.Shape(part.Raw).Start.Line
+			}
+		}
+		return in
+	}
+	table := ""
+	for p.NextExpression() {
+		switch n := p.Expression(); n.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = put(n, "")
+		case unstable.KeyValue:
+			at := put(n, table)
+			var inline func(v *unstable.Node, at string)
+			inline = func(v *unstable.Node, at string) {
+				if v.Kind != unstable.InlineTable {
+					return
+				}
+				for it := v.Children(); it.Next(); {
+					inline(it.Node().Value(), put(it.Node(), at))
+				}
+			}
+			inline(n.Value(), at)
 		}
 	}
-	return errors.Join(
-		oneOf("ui.group", f.UI.Group, "server", "status", "none"),
-		oneOf("ui.sort", f.UI.Sort, "needs", "status", "server", "tool", "id", "message", "progress", "age", "ttl", "heard"),
-		oneOf("ui.details", f.UI.Details, "right", "full", "none"),
-	)
+	return lines
 }
 
 // nearest finds the known key, at the place of the unknown one, whose spelling
 // is nearest; "" when none is near.
 func nearest(key []string) string {
-	t := reflect.TypeOf(File{})
+	t, last := reflect.TypeOf(File{}), key[len(key)-1]
 	for _, part := range key[:len(key)-1] {
 		next := fieldType(t, part)
-		if next == nil {
+		if next == nil { // it is this that is not known
+			last = part
 			break
 		}
 		t = next
 	}
-	last, best, bestAt := key[len(key)-1], "", 4
 	if t.Kind() != reflect.Struct {
 		return ""
 	}
+	best, bestAt := "", min(3, max(1, len(last)/2))+1
 	for i := range t.NumField() {
 		name := t.Field(i).Tag.Get("toml")
 		if d := levenshtein.ComputeDistance(last, name); d < bestAt {

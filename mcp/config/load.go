@@ -300,9 +300,13 @@ func (c *Config) dedupe() {
 
 // finish puts variables in and finds what cannot work.
 func finish(s *Server, where Search) {
-	x := expander{env: where.Env, home: where.Home, folder: where.Cwd, bare: s.Client == "gemini"}
+	x := expander{env: where.Env, home: where.Home, folder: where.Cwd, sep: "/", source: s.Source,
+		bare: s.Client == "gemini" || filepath.Base(filepath.Dir(s.Source)) == ".gemini"} // also when it is given by -c
+	if where.OS == "windows" {
+		x.sep = `\`
+	}
 	if s.Entry.EnvFile != "" {
-		path := x.text(s.Entry.EnvFile)
+		path := x.path(x.text(s.Entry.EnvFile), where.Cwd)
 		extra, err := godotenv.Read(path)
 		if err != nil && s.Disabled == "" {
 			s.Disabled = fmt.Sprintf("its env file %s cannot be read: %v", path, plain(err))
@@ -311,6 +315,7 @@ func finish(s *Server, where Search) {
 	}
 	s.raw, s.target = s.Entry, TargetOf(s.Entry)
 	s.Entry = x.entry(s.raw)
+	s.Entry.Cwd = x.path(s.Entry.Cwd, "")
 	if s.Entry.TokenEnv != "" {
 		s.token, _ = where.Env(s.Entry.TokenEnv)
 	}

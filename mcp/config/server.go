@@ -32,6 +32,7 @@ type Input struct {
 	Description string
 	Password    bool
 	Default     string
+	Options     []string // the values to choose from; none: any
 }
 
 // Autostart reports whether the server is to be connected without being asked

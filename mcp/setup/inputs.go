@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"mcptasks/mcp/config"
 	"mcptasks/mcp/transport/signin"
@@ -73,6 +74,9 @@ func (in Inputs) value(s config.Server, input config.Input) (string, error) {
 		return "", nil
 	}
 	v, err := in.Ask(s, input)
+	if err == nil && v != "" && len(input.Options) > 0 && !slices.Contains(input.Options, v) {
+		return "", fmt.Errorf("%q is none of %s", v, strings.Join(input.Options, ", "))
+	}
 	if err == nil && v != "" && in.Keep != nil {
 		if err := in.Keep.Save(inputKey(s, input), v); err != nil && in.Log != nil {
 			in.Log.Info("the keyring cannot be used; the input is kept in memory", "server", s.Name, "input", input.ID, "err", err)
@@ -99,6 +103,9 @@ func InputPrompt(s config.Server, in config.Input) string {
 	prompt := s.Name + " asks for " + in.ID
 	if in.Description != "" && in.Description != in.ID {
 		prompt += " (" + in.Description + ")"
+	}
+	if len(in.Options) > 0 {
+		prompt += ", one of " + strings.Join(in.Options, ", ")
 	}
 	if in.Default != "" && !in.Password {
 		prompt += " [" + in.Default + "]"

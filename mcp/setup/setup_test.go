@@ -72,6 +72,22 @@ func TestInputsAreAskedForOnceAndOnlyForWhatIsStarted(t *testing.T) {
 	}
 }
 
+// Where a file says what there is to choose from, nothing else is taken.
+func TestInputsToChooseFrom(t *testing.T) {
+	in := config.Input{ID: "where", Description: "Region", Options: []string{"eu", "us"}, Default: "eu"}
+	if got, want := InputPrompt(config.Server{Name: "ci"}, in), "ci asks for where (Region), one of eu, us [eu]: "; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s := asking("a", "f", "where")
+	s.Inputs = []config.Input{in}
+	for given, fault := range map[string]string{"us": "", "moon": `asking for where: "moon" is none of eu, us`} {
+		fill := Inputs{Getenv: func(string) string { return "" }, Ask: func(config.Server, config.Input) (string, error) { return given, nil }}
+		if _, err := fill.Fill([]config.Server{s}, []string{"a"}); (err == nil) != (fault == "") || err != nil && err.Error() != fault {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+}
+
 // ring is a keyring in memory.
 type ring struct {
 	m   map[string]string
