@@ -111,7 +111,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	if g.Only != nil {
 		servers = slices.DeleteFunc(slices.Clone(servers), func(s config.Server) bool { return !slices.Contains(g.Only, s.Name) })
 	}
-	if servers, err = w.fillInputs(ctx, servers, g.Only, log); err != nil {
+	if servers, err = w.fillInputs(ctx, servers, g, log); err != nil {
 		return nil, err
 	}
 	for i, s := range w.cfg.Servers { // what was given is among what a bundle leaves out
@@ -315,12 +315,12 @@ func (w *wiring) empty() []string {
 
 // fillInputs finds the values that the servers about to be started want, and
 // asks for them at the terminal where there is one.
-func (w *wiring) fillInputs(ctx context.Context, servers []config.Server, named []string, log *slog.Logger) ([]config.Server, error) {
+func (w *wiring) fillInputs(ctx context.Context, servers []config.Server, g cli.Global, log *slog.Logger) ([]config.Server, error) {
 	in := setup.Inputs{Getenv: w.env.Getenv, Keep: signin.Keyring{}, Log: log}
-	if w.env.StdinTTY {
+	if w.env.StdinTTY && !g.Quiet {
 		in.Ask = w.askInput(ctx)
 	}
-	return in.Fill(servers, named)
+	return in.Fill(servers, g.Only)
 }
 
 func (w *wiring) askInput(ctx context.Context) func(config.Server, config.Input) (string, error) {
@@ -415,7 +415,7 @@ func (w *wiring) server(g cli.Global, name string) (config.Server, error) {
 func (w *wiring) found(name string) (config.Server, error) {
 	i := slices.IndexFunc(w.cfg.Servers, func(s config.Server) bool { return s.Name == name })
 	if i < 0 {
-		return config.Server{}, &cli.Error{Kind: "usage", Message: fmt.Sprintf("there is no server %q; there are: %s", name, strings.Join(names(w.cfg.Servers), ", "))}
+		return config.Server{}, cli.NoServer(name, names(w.cfg.Servers))
 	}
 	return w.cfg.Servers[i], nil
 }

@@ -23,7 +23,7 @@ func (r *run) answerCmd() *cobra.Command {
 		Use: "answer TASK", Short: "Answer a task's question; without a flag, asks at the terminal",
 		Example:           "  mcptasks answer deploy/7f3a91c2 --accept '{\"decision\":\"go on\"}'\n  mcptasks answer deploy/7f3a91c2 --key approve --decline",
 		Args:              args(1, 1, "answer TASK [--key KEY] [--accept JSON|--decline|--cancel]"),
-		ValidArgsFunction: r.completeTasks,
+		ValidArgsFunction: once(r.completeTasks),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := r.refuseReadonly("answer"); err != nil {
 				return err
@@ -94,8 +94,8 @@ func (r *run) answerCmd() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&key, "key", "", "which question, where the task has several")
-	f.StringVar(&accept, "accept", "", "accept with this content")
+	f.StringVar(&key, "key", "", "which question (its `KEY`), where the task has several")
+	f.StringVar(&accept, "accept", "", "accept with this content, as `JSON`")
 	f.BoolVar(&decline, "decline", false, "decline")
 	f.BoolVar(&cancelIt, "cancel", false, "dismiss without a choice")
 	return c

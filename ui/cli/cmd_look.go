@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (r *run) serversCmd() *cobra.Command {
 					rows = append(rows, []string{sv.Name, string(sv.State), orElse(string(sv.Generation), "–"), orElse(safe.Line(sv.ProtocolVersion), "–"),
 						canWords(sv), countWords(counts.ByServer[sv.Name]), safe.Line(sv.Target), orElse(safe.Line(sv.Error), "–")})
 				}
-				if err := r.print(values, false, func() [][]string { return rows }); err != nil {
+				if err := r.printList(values, rows, nobody); err != nil {
 					return err
 				}
 				return late
@@ -75,7 +76,7 @@ func (r *run) toolsCmd() *cobra.Command {
 		Use: "tools SERVER", Short: "A server's tools with their task support",
 		Example:           "  mcptasks tools ci",
 		Args:              args(1, 1, "tools SERVER"),
-		ValidArgsFunction: r.completeServers,
+		ValidArgsFunction: once(r.completeServers),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx, cancel := r.bound(cmd.Context(), usualLimit)
 			defer cancel()
@@ -93,14 +94,14 @@ func (r *run) toolsCmd() *cobra.Command {
 					values = append(values, shapeTool(t))
 					rows = append(rows, []string{safe.Line(t.Name), t.TaskSupport, safe.Line(orElse(t.Description, t.Title))})
 				}
-				return r.print(values, false, func() [][]string { return rows })
+				return r.printList(values, rows, a[0]+" has no tools")
 			})
 		},
 	}
 }
 
 func (r *run) lsCmd() *cobra.Command {
-	var statuses []string
+	var chosen []string
 	var filter string
 	c := &cobra.Command{
 		Use: "ls [SERVER…]", Short: "All tasks known to the servers and to this machine",
@@ -120,7 +121,7 @@ func (r *run) lsCmd() *cobra.Command {
 				view.Set(board.Settings{Filter: f, Sort: board.SortNeeds, NeedsFirst: true, EndedLast: true})
 				view.Update(v)
 				want := map[string]bool{}
-				for _, st := range statuses {
+				for _, st := range chosen {
 					want[strings.TrimSpace(st)] = true
 				}
 				var values []any
@@ -138,25 +139,64 @@ func (r *run) lsCmd() *cobra.Command {
 						values = append(values, shapeTask(*t, v, false))
 					}
 				}
-				if err := r.print(values, false, func() [][]string { return rows }); err != nil {
+				if err := r.printList(values, rows, ""); err != nil {
 					return err
 				}
+				none := noTasks(v, chosen, filter)
 				for _, sv := range v.Servers() {
 					if sv.ListIncomplete != "" {
 						fmt.Fprintf(r.env.Stderr, "mcptasks: the list of %s is incomplete: %s\n", sv.Name, safe.Line(sv.ListIncomplete))
 					}
 					if err := serverError(sv); err != nil && sv.State != taskmodel.ServerOff && (sv.State != taskmodel.ServerFailed || len(only) > 0) {
 						r.code = r.joinErrors(r.code, err, sv.Name)
+						none = "no tasks are known here"
 					}
+				}
+				if table && len(rows) < 2 && late == nil {
+					fmt.Fprintln(r.env.Stderr, "mcptasks: "+safe.Line(none))
 				}
 				return late
 			})
 		},
 	}
-	c.Flags().StringSliceVar(&statuses, "status", nil, "only these statuses, a,b")
-	c.Flags().StringVar(&filter, "filter", "", "only tasks that match this filter")
+	c.Flags().StringSliceVar(&chosen, "status", nil, "only these statuses, `a,b`")
+	c.Flags().StringVar(&filter, "filter", "", "only tasks that match this filter `EXPR`")
 	_ = c.RegisterFlagCompletionFunc("status", completeStatuses)
 	return c
+}
+
+// noTasks says why a list is empty, and what to do about it.
+func noTasks(v *board.Version, chosen []string, filter string) string {
+	var off, bad []string
+	for _, sv := range v.Servers() {
+		switch {
+		case sv.State == taskmodel.ServerOff && sv.HeldBy == "" && sv.Source != taskmodel.SourceTap:
+			off = append(off, sv.Name)
+		case sv.State == taskmodel.ServerFailed:
+			bad = append(bad, sv.Name+" ("+sv.Error+")")
+		}
+	}
+	switch {
+	case len(v.Servers()) == 0:
+		return nobody
+	case v.Len() > 0 && len(chosen)+len(filter) > 0:
+		words := fmt.Sprintf("none of %d tasks is like that", v.Len())
+		for _, st := range chosen { // a server may have words of its own, so it is no error
+			if !slices.Contains(statuses, strings.TrimSpace(st)) {
+				words += fmt.Sprintf("; no generation has a status %q: they are %s", st, strings.Join(statuses, ", "))
+				break
+			}
+		}
+		return words
+	}
+	words := "no tasks"
+	if len(off) > 0 {
+		words += "; not started, since nobody named it: " + strings.Join(off, ", ") + " (mcptasks ls " + off[0] + " starts it)"
+	}
+	if len(bad) > 0 {
+		words += "; cannot be used: " + strings.Join(bad, ", ")
+	}
+	return words
 }
 
 func (r *run) getCmd() *cobra.Command {
@@ -236,7 +276,7 @@ func (r *run) addCmd() *cobra.Command {
 		Use: "add SERVER TASKID", Short: "Take up a task by its id",
 		Example:           "  mcptasks add deploy 786512e2-9e0d-44bd-8f29-789f320fe840",
 		Args:              args(2, 2, "add SERVER TASKID"),
-		ValidArgsFunction: r.completeServers,
+		ValidArgsFunction: once(r.completeServers),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx, cancel := r.bound(cmd.Context(), usualLimit)
 			defer cancel()
@@ -263,7 +303,7 @@ func (r *run) historyCmd() *cobra.Command {
 		Use: "history [TASK]", Short: "The audit trail: created, transitions, questions, answers, results, cancels",
 		Example:           "  mcptasks history ci/7f3a91c2\n  mcptasks history -o jsonl >everything.jsonl\n  mcptasks history --prune",
 		Args:              args(0, 1, "history [TASK]"),
-		ValidArgsFunction: r.completeTasks,
+		ValidArgsFunction: once(r.completeTasks),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx, cancel := r.bound(cmd.Context(), usualLimit)
 			defer cancel()
@@ -290,7 +330,7 @@ func (r *run) historyCmd() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return r.writeln(said)
+				return r.done(said, map[string]any{"message": said})
 			case importFile != "":
 				f, err := openOr(importFile, r.env.Stdin)
 				if err != nil {
@@ -301,7 +341,7 @@ func (r *run) historyCmd() *cobra.Command {
 				if err != nil {
 					return usagef("--import %s: %v", importFile, err)
 				}
-				return r.writeln(said)
+				return r.done(said, map[string]any{"message": said})
 			case all || len(a) == 0 && r.g.Output == "jsonl":
 				return o.Memory.Export(ctx, r.env.Stdout)
 			}
@@ -325,19 +365,17 @@ func (r *run) historyCmd() *cobra.Command {
 			for i, e := range events {
 				values[i] = shapeHistory(e)
 			}
-			return r.print(values, false, func() [][]string {
-				rows := [][]string{{"TIME", "TASK", "EVENT", "DETAIL"}}
-				for _, e := range events {
-					h := shapeHistory(e)
-					rows = append(rows, []string{e.Time.Local().Format("2006-01-02 15:04:05"), safe.Line(h.Server + "/" + h.TaskID), h.Event, happened(h.Event, h.Detail)})
-				}
-				return rows
-			})
+			rows := [][]string{{"TIME", "TASK", "EVENT", "DETAIL"}}
+			for _, e := range events {
+				h := shapeHistory(e)
+				rows = append(rows, []string{e.Time.Local().Format("2006-01-02 15:04:05"), safe.Line(h.Server + "/" + h.TaskID), h.Event, happened(h.Event, h.Detail)})
+			}
+			return r.printList(values, rows, "nothing is remembered yet")
 		},
 	}
 	c.Flags().BoolVar(&prune, "prune", false, "drop what is older or larger than the settings allow")
-	c.Flags().StringVar(&importFile, "import", "", "read what `history -o jsonl` wrote (- for standard input)")
-	c.Flags().StringVar(&bundle, "bundle", "", "write one task with its messages to this file, secrets removed")
+	c.Flags().StringVar(&importFile, "import", "", "read the `FILE` that history -o jsonl wrote (- for standard input)")
+	c.Flags().StringVar(&bundle, "bundle", "", "write one task with its messages to this `FILE`, secrets removed")
 	c.Flags().BoolVar(&withIDs, "with-ids", false, "with --bundle: keep the task ids (an id alone can give access)")
 	return c
 }

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"mcptasks/taskmodel"
 	"mcptasks/ui/safe"
 )
 
@@ -57,9 +56,9 @@ func (r *run) demoServerCmd() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Listen, "listen", "", "serve HTTP on HOST:PORT (port 0 prints the URL chosen)")
-	f.StringVar(&o.Generation, "generation", "2025-11-25", "draft, 2025-11-25 or 2026-07-28")
-	f.IntVar(&o.Tasks, "tasks", 0, "start with this many tasks")
+	f.StringVar(&o.Listen, "listen", "", "serve HTTP on `HOST:PORT` (port 0 prints the URL chosen)")
+	f.StringVar(&o.Generation, "generation", "2025-11-25", "`WHICH`: draft, 2025-11-25 or 2026-07-28")
+	f.IntVar(&o.Tasks, "tasks", 0, "start with `N` tasks")
 	f.BoolVar(&o.SSE, "sse", false, "with --listen: the legacy HTTP+SSE transport")
 	f.StringVar(&o.Fault, "fault", "", "a script of faults, for tests")
 	f.Float64Var(&o.Speed, "speed", 1, "how much faster than life the work goes")
@@ -73,14 +72,14 @@ func (r *run) loginCmd() *cobra.Command {
 	var noBrowser bool
 	c := &cobra.Command{
 		Use: "login SERVER", Short: "Sign in to a server", Example: "  mcptasks login ci\n  mcptasks login ci --no-browser",
-		Args: args(1, 1, "login SERVER"), ValidArgsFunction: r.completeServers,
+		Args: args(1, 1, "login SERVER"), ValidArgsFunction: once(r.completeServers),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx, cancel := r.bound(cmd.Context(), 0)
 			defer cancel()
 			if err := r.deps.Login(ctx, r.env, r.g, a[0], noBrowser); err != nil {
 				return classify(err, a[0])
 			}
-			return r.writeln("Signed in to " + a[0] + ".")
+			return r.done("Signed in to "+a[0]+".", map[string]any{"server": a[0], "signedIn": true})
 		},
 	}
 	c.Flags().BoolVar(&noBrowser, "no-browser", false, "show the address and ask for the code (over SSH)")
@@ -90,12 +89,12 @@ func (r *run) loginCmd() *cobra.Command {
 func (r *run) logoutCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "logout SERVER", Short: "Forget a server's sign-in", Example: "  mcptasks logout ci",
-		Args: args(1, 1, "logout SERVER"), ValidArgsFunction: r.completeServers,
+		Args: args(1, 1, "logout SERVER"), ValidArgsFunction: once(r.completeServers),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := r.deps.Logout(cmd.Context(), r.g, a[0]); err != nil {
 				return classify(err, a[0])
 			}
-			return r.writeln("Signed out of " + a[0] + ".")
+			return r.done("Signed out of "+a[0]+".", map[string]any{"server": a[0], "signedIn": false})
 		},
 	}
 }
@@ -163,29 +162,6 @@ func (r *run) flagValues(rep ConfigReport) []ConfigValue {
 	return out
 }
 
-func (r *run) completionCmd() *cobra.Command {
-	return &cobra.Command{
-		Use: "completion SHELL", Short: "Completion for bash, zsh, fish or powershell",
-		Example:   "  mcptasks completion bash >/etc/bash_completion.d/mcptasks",
-		Args:      args(1, 1, "completion bash|zsh|fish|powershell"),
-		ValidArgs: []string{"bash", "zsh", "fish", "powershell"},
-		RunE: func(cmd *cobra.Command, a []string) error {
-			root := cmd.Root()
-			switch a[0] {
-			case "bash":
-				return root.GenBashCompletionV2(r.env.Stdout, true)
-			case "zsh":
-				return root.GenZshCompletion(r.env.Stdout)
-			case "fish":
-				return root.GenFishCompletion(r.env.Stdout, true)
-			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(r.env.Stdout)
-			}
-			return usagef("completion %s: it is bash, zsh, fish or powershell", a[0])
-		},
-	}
-}
-
 func (r *run) versionCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Version, commit and Go", Example: "  mcptasks version -o json", Args: args(0, 0, "version"),
@@ -228,110 +204,11 @@ func (r *run) generateCmd() *cobra.Command {
 			}
 			return errors.Join(
 				doc.GenManTree(root, &doc.GenManHeader{Title: "MCPTASKS", Section: "1", Source: "mcptasks", Date: &time.Time{}}, man),
-				root.GenBashCompletionFileV2(filepath.Join(comp, "mcptasks.bash"), true),
+				toFileWith(filepath.Join(comp, "mcptasks.bash"), func(w io.Writer) error { return bashCompletion(root, w) }),
 				root.GenZshCompletionFile(filepath.Join(comp, "_mcptasks")),
 				root.GenFishCompletionFile(filepath.Join(comp, "mcptasks.fish"), true),
 				root.GenPowerShellCompletionFileWithDesc(filepath.Join(comp, "mcptasks.ps1")),
 			)
 		},
 	}
-}
-
-var statuses = []string{"working", "input_required", "completed", "failed", "cancelled", "submitted", "unknown"}
-
-// completeStatuses offers, behind the statuses that a list has already, those
-// that it has not.
-func completeStatuses(_ *cobra.Command, _ []string, to string) ([]string, cobra.ShellCompDirective) {
-	before := to[:strings.LastIndexByte(to, ',')+1]
-	var out []string
-	for _, s := range statuses {
-		if !slices.Contains(strings.Split(before, ","), s) {
-			out = append(out, before+s)
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// completeServers offers the servers' names.
-func (r *run) completeServers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if r.flags(cmd) != nil || r.deps.Configured == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	rep, err := r.deps.Configured(r.g)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var out []string
-	for _, s := range rep.Servers {
-		out = append(out, s.Name+"\t"+safe.Line(s.Target))
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeTasks offers SERVER/TASKID for what is remembered, without asking a
-// server: a completion must be quick.
-func (r *run) completeTasks(cmd *cobra.Command, a []string, to string) ([]string, cobra.ShellCompDirective) {
-	if r.flags(cmd) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var out []string
-	g := r.g
-	g.Only, g.Headless = []string{}, true
-	if o, err := r.deps.Open(cmd.Context(), g); err == nil {
-		if o.Memory != nil {
-			server, id, _ := strings.Cut(to, "/")
-			if !strings.Contains(to, "/") {
-				server, id = "", ""
-			}
-			for _, role := range []taskmodel.Role{taskmodel.Requestor, taskmodel.Receiver} {
-				keys, _ := o.Memory.Find(cmd.Context(), server, strings.TrimPrefix(id, "@"), role)
-				for _, k := range keys {
-					if name := k.String(); strings.HasPrefix(name, to) && !slices.Contains(a, name) {
-						out = append(out, safe.Line(name))
-					}
-				}
-			}
-		}
-		if o.Close != nil {
-			_ = o.Close()
-		}
-	}
-	if len(out) > 0 {
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
-	names, d := r.completeServers(cmd, a, to)
-	for i, n := range names {
-		name, _, _ := strings.Cut(n, "\t")
-		names[i] = name + "/"
-	}
-	return names, d | cobra.ShellCompDirectiveNoSpace
-}
-
-// completeTools offers servers, then the chosen server's tools.
-func (r *run) completeTools(cmd *cobra.Command, a []string, to string) ([]string, cobra.ShellCompDirective) {
-	if len(a) != 1 {
-		if len(a) == 0 {
-			return r.completeServers(cmd, a, to)
-		}
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	if r.flags(cmd) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var out []string
-	ctx, cancel := context.WithTimeout(cmd.Context(), usualLimit/10)
-	defer cancel()
-	_ = r.withMonitor(ctx, a[:1], func(ctx context.Context, s *session) error {
-		if _, err := s.need(ctx, a[0]); err != nil {
-			return err
-		}
-		tools, err := s.m.Tools(ctx, a[0])
-		for _, t := range tools {
-			if t.TaskSupport != "forbidden" {
-				out = append(out, safe.Line(t.Name)+"\t"+safe.Line(t.Description))
-			}
-		}
-		return err
-	})
-	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -54,8 +54,8 @@ func (r *run) startCmd() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&argsJSON, "args", "", "the arguments as JSON, @FILE, or - for standard input")
-	f.DurationVar(&ttl, "ttl", 0, "how long the server should keep the task (what it grants is shown)")
+	f.StringVar(&argsJSON, "args", "", "the arguments as `JSON`, @FILE, or - for standard input")
+	f.DurationVar(&ttl, "ttl", 0, "how long the server should keep the task, as 10m (what it grants is shown)")
 	f.BoolVar(&plain, "plain", false, "call it without a task")
 	f.BoolVar(&wait, "wait", false, "wait for the end and print the result")
 	f.BoolVar(&noCheck, "no-check", false, "send arguments that do not fit the schema")

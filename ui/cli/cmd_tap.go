@@ -47,10 +47,10 @@ func (r *run) tapCmd() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Listen, "listen", "", "stand in front of an HTTP server at this address")
+	f.StringVar(&o.Listen, "listen", "", "stand in front of an HTTP server at this `ADDRESS`")
 	f.BoolVar(&o.Passive, "passive", false, "never send anything of our own")
 	f.BoolVar(&o.Answer, "answer", false, "declare elicitation for an agent that does not, and answer in mcptasks")
-	f.StringVar(&o.Name, "name", "", "the server's name in the list")
+	f.StringVar(&o.Name, "name", "", "the server's `NAME` in the list")
 	f.BoolVar(&o.Public, "public", false, "with --listen: allow an address that is not loopback")
 	f.BoolVar(&install, "install", false, "print the changed entry of a client's file")
 	f.BoolVar(&uninstall, "uninstall", false, "print the entry as it was before")

@@ -92,7 +92,7 @@ func (r *run) resultCmd() *cobra.Command {
 		Use: "result TASK", Short: "What the original request would have returned",
 		Example:           "  mcptasks result ci/7f3a91c2\n  mcptasks result ci/7f3a91c2 --save out/",
 		Args:              args(1, 1, "result TASK"),
-		ValidArgsFunction: r.completeTasks,
+		ValidArgsFunction: once(r.completeTasks),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx, cancel := r.bound(cmd.Context(), 0)
 			defer cancel()
@@ -109,7 +109,7 @@ func (r *run) resultCmd() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&save, "save", "", "write every content block to a file in this folder")
+	c.Flags().StringVar(&save, "save", "", "write every content block to a file in this `FOLDER`")
 	return c
 }
 

@@ -52,6 +52,9 @@ func (r *run) watchCmd() *cobra.Command {
 func (s *session) watch(ctx context.Context, a []string, lines bool) error {
 	events, stop := s.m.Events(256)
 	defer stop()
+	if len(s.o.Names) == 0 {
+		fmt.Fprintln(s.env.Stderr, "mcptasks: "+nobody)
+	}
 	var broken error // of standard output
 	keys := s.resolveAll(ctx, a, func(k taskmodel.Key) error {
 		if broken == nil {

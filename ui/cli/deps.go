@@ -46,6 +46,7 @@ type Global struct {
 	// Purpose names the command in leases ("mcptasks watch").
 	Purpose  string
 	Headless bool // a command, not the screens
+	Quiet    bool // nobody is to be asked for anything: a shell completes a word
 	// Fetch makes a command's monitor do what the screens' does by itself: fetch
 	// the results of ended tasks, and open the way of questions.
 	Fetch bool

@@ -118,7 +118,8 @@ func worse(a, b int) int {
 	return exitOK
 }
 
-// report writes one error in one line on stderr and gives its exit code.
+// report writes one error on stderr, in one line unless a file has several
+// faults, and gives its exit code.
 func (r *run) report(err error, server string) int {
 	e := classify(err, server)
 	if e == nil {
@@ -136,11 +137,17 @@ func (r *run) report(err error, server string) int {
 		b = escapeControls(b)
 		fmt.Fprintln(r.env.Stderr, string(b))
 	} else {
-		msg := safe.Line(e.Message)
-		if e.Server != "" && !strings.Contains(msg, e.Server) {
-			msg = e.Server + ": " + msg
+		text := []string{e.Message}
+		if e.Kind == "config" { // each fault of a file has a line
+			text = strings.Split(e.Message, "\n")
 		}
-		fmt.Fprintln(r.env.Stderr, "mcptasks: "+msg)
+		for _, line := range text {
+			msg := safe.Line(line)
+			if e.Server != "" && !strings.Contains(msg, e.Server) {
+				msg = e.Server + ": " + msg
+			}
+			fmt.Fprintln(r.env.Stderr, "mcptasks: "+msg)
+		}
 	}
 	return exitOf[e.Kind]
 }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"mcptasks/mcp/config"
 	"mcptasks/mcp/demo"
+	"mcptasks/mcp/jsonrpc"
 	"mcptasks/mcp/monitor"
 	"mcptasks/mcp/setup"
 	"mcptasks/ui/cli"
@@ -28,6 +30,9 @@ type world struct {
 	t      *testing.T
 	fleet  []demo.Member
 	state  string
+	only   []string     // the servers that are configured; nil: all
+	dead   string       // a server that cannot be reached; "": none
+	opened []cli.Global // for what something was opened
 	tty    bool
 	stdin  string
 	getenv map[string]string
@@ -44,6 +49,7 @@ func (w *world) close() {
 }
 
 func (w *world) open(_ context.Context, g cli.Global) (*cli.Opened, error) {
+	w.opened = append(w.opened, g)
 	mem, notes, _ := setup.OpenMemory(w.state, config.Config{}, g.Purpose, nil)
 	opts := monitor.Options{Readonly: g.Readonly, Seed: 7, NoAsk: !g.Fetch, FetchResults: g.Fetch, Version: "test"}
 	if mem != nil {
@@ -51,17 +57,34 @@ func (w *world) open(_ context.Context, g cli.Global) (*cli.Opened, error) {
 	}
 	o := &cli.Opened{Notes: notes, Memory: mem, StdioOf: func(string) bool { return false }}
 	for _, m := range w.fleet {
+		if w.only != nil && !contains(w.only, m.Name) {
+			continue
+		}
 		o.Names = append(o.Names, m.Name)
 		if g.Only != nil && !contains(g.Only, m.Name) {
 			continue
 		}
 		opts.Servers = append(opts.Servers, monitor.ServerSpec{Name: m.Name, Target: "built in: " + m.Name, Source: "test", Autostart: true, Dialer: m.Dialer, Generation: m.Generation})
 	}
+	if w.dead != "" {
+		o.Names = append(o.Names, w.dead)
+		if g.Only == nil || contains(g.Only, w.dead) {
+			opts.Servers = append(opts.Servers, monitor.ServerSpec{Name: w.dead, Target: "nowhere", Source: "test", Autostart: true, Dialer: unreachable{}})
+		}
+	}
 	mon := monitor.New(opts)
 	o.Monitor, o.Run = mon, mon.Run
 	o.Close = func() error { return mem.Close() }
 	return o, nil
 }
+
+// unreachable is a server that nobody answers at.
+type unreachable struct{}
+
+func (unreachable) Dial(context.Context, string) (jsonrpc.Conn, error) {
+	return nil, errors.New("connection refused")
+}
+func (unreachable) Kind() string { return "http" }
 
 // only stands for what succeeds with one server.
 func only(this, server string) error {
@@ -210,7 +233,10 @@ func TestGolden(t *testing.T) {
 			w.golden("ls_json", "ls", "ci", "--filter", "status:input_required", "-o", "json")
 			w.golden("ls_jsonl", "ls", "lab", "--filter", "status:failed,unknown", "-o", "jsonl")
 			w.golden("ls_filter_error", "ls", "--filter", "status:", "-o", "json")
-			w.golden("ls_none", "ls", "ci", "--filter", "id:zzzz", "-o", "json")
+			w.golden("ls_none", "ls", "ci", "--filter", "id:zzzz")
+			w.golden("ls_none_json", "ls", "ci", "--filter", "id:zzzz", "-o", "json")
+			w.golden("ls_none_jsonl", "ls", "ci", "--filter", "id:zzzz", "-o", "jsonl")
+			w.golden("ls_no_such_status", "ls", "ci", "--status", "wrking")
 		}},
 		{"get", func(w *world) {
 			a, b := w.id("ci", "deploy_release", 0), w.id("ci", "build", 0)
@@ -305,10 +331,45 @@ func TestGolden(t *testing.T) {
 			_, _, _ = w.run("ls", "ci")
 			w.golden("history", "history", "ci/"+w.id("ci", "build", 0))
 			w.golden("history_json", "history", "ci/"+w.id("ci", "build", 0), "-o", "json")
+			w.golden("history_jsonl", "history", "ci/"+w.id("ci", "build", 0), "-o", "jsonl")
 			w.golden("history_not_found_json", "history", "ci/nope", "-o", "json")
 			w.golden("history_prune", "history", "--prune")
+			w.golden("history_prune_json", "history", "--prune", "-o", "json")
+		}},
+		{"nothing", func(w *world) { // is configured, and nothing remembered
+			w.only = []string{}
+			for _, c := range []string{"servers", "ls", "history"} {
+				w.golden(c+"_nothing", c)
+				w.golden(c+"_nothing_json", c, "-o", "json")
+				w.golden(c+"_nothing_jsonl", c, "-o", "jsonl")
+			}
+			w.golden("ls_unknown", "ls", "ci")
+			w.dead = "gone"
+			w.golden("ls_unreachable", "ls")
+			w.golden("ls_unreachable_json", "ls", "-o", "json")
+			w.golden("ls_unreachable_jsonl", "ls", "-o", "jsonl")
+			w.golden("servers_unreachable", "servers")
+			w.golden("tools_unreachable", "tools", "gone")
+		}},
+		{"answered", func(w *world) {
+			a := w.id("deploy", "deploy_release", 0)
+			_, _, _ = w.run("add", "deploy", a)
+			w.golden("answer", "answer", "deploy/"+a, "--accept", `{"strategy":"canary","ticket":"CHG-2041"}`)
+		}},
+		{"answered, as lines", func(w *world) {
+			a := w.id("deploy", "deploy_release", 0)
+			_, _, _ = w.run("add", "deploy", a)
+			w.golden("answer_jsonl", "answer", "deploy/"+a, "--accept", `{"strategy":"canary","ticket":"CHG-2041"}`, "-o", "jsonl")
 		}},
 		{"misc", func(w *world) {
+			w.golden("typo_without_terminal", "lss")
+			w.tty = true
+			w.golden("typo", "lss")
+			w.tty = false
+			w.golden("no_such_duration", "ls", "--timeout", "5")
+			w.golden("negative_timeout", "ls", "--timeout", "-5s")
+			w.golden("logout_json", "logout", "ci", "-o", "json")
+			w.golden("login_json", "login", "ci", "-o", "json")
 			w.golden("version", "version")
 			w.golden("version_json", "version", "-o", "json")
 			w.golden("version_jsonl", "version", "-o", "jsonl")

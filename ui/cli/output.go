@@ -38,6 +38,26 @@ func (r *run) print(values []any, single bool, rows func() [][]string) error {
 	return w.Flush()
 }
 
+// done says that something was done: in words, or as value with -o.
+func (r *run) done(words string, value any) error {
+	if r.g.Output != "table" {
+		return writeJSON(r.env.Stdout, value)
+	}
+	return r.writeln(words)
+}
+
+// printList prints a list as print does. Of an empty table only words are left,
+// on stderr: a heading over nothing reads like a fault.
+func (r *run) printList(values []any, rows [][]string, none string) error {
+	if r.g.Output == "table" && len(rows) < 2 {
+		if none != "" {
+			fmt.Fprintln(r.env.Stderr, "mcptasks: "+safe.Line(none))
+		}
+		return nil
+	}
+	return r.print(values, false, func() [][]string { return rows })
+}
+
 func writeJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -118,20 +118,21 @@ func (r *run) root() *cobra.Command {
 		ValidArgsFunction: r.completeServers,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%s (see %s --help)", oneLine(err.Error()), cmd.CommandPath())
+		return usagef("%s (see %s --help)", flagWords(oneLine(err.Error())), cmd.CommandPath())
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
 	f := root.PersistentFlags()
-	f.StringArrayVarP(&r.g.Config, "config", "c", nil, "read this file and no other (repeatable)")
-	f.StringArrayVarP(&r.g.Servers, "server", "s", nil, "NAME=TARGET: a URL or a command line; replaces the search for files (repeatable)")
-	f.StringArrayVar(&r.g.Sets, "set", nil, "NAME.key=value: set a key of a server's entry (repeatable)")
-	f.StringVarP(&r.g.Output, "output", "o", "table", "table, json or jsonl")
+	f.StringArrayVarP(&r.g.Config, "config", "c", nil, "read this `FILE` and no other (repeatable)")
+	f.StringArrayVarP(&r.g.Servers, "server", "s", nil, "`NAME=TARGET`: a URL or a command line; replaces the search for files (repeatable)")
+	f.StringArrayVar(&r.g.Sets, "set", nil, "`NAME.key=value`: set a key of a server's entry (repeatable)")
+	f.StringVarP(&r.g.Output, "output", "o", "table", "`FORM`: table, json or jsonl")
 	f.DurationVar(&r.g.Timeout, "timeout", 0, "bound on the whole command (default 30s; none for wait, watch, result, start --wait)")
-	f.StringVar(&r.g.State, "state", "", "folder in which the program remembers")
+	f.StringVar(&r.g.State, "state", "", "`FOLDER` in which the program remembers")
 	f.BoolVar(&r.g.Readonly, "readonly", false, "refuse all that starts, answers or cancels")
-	f.StringVar(&r.g.Log, "log", "", "write the program's log to this file")
+	f.StringVar(&r.g.Log, "log", "", "write the program's log to this `FILE`")
 	f.BoolVar(&r.g.NoColor, "no-color", false, "no colours")
-	f.StringVar(&r.g.OnInput, "on-input", "", "when input is needed: ask, exit, decline, cancel or accept=JSON")
+	f.StringVar(&r.g.OnInput, "on-input", "", "`WHAT` to do when input is needed: ask, exit, decline, cancel or accept=JSON")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "jsonl"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = root.RegisterFlagCompletionFunc("on-input", cobra.FixedCompletions([]string{"ask", "exit", "decline", "cancel", "accept="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	root.AddCommand(r.demoCmd(), r.demoServerCmd(), r.serversCmd(), r.toolsCmd(), r.startCmd(), r.lsCmd(), r.getCmd(), r.waitCmd(),
@@ -171,11 +172,14 @@ func (r *run) flags(cmd *cobra.Command) error {
 		}
 		for _, value := range values {
 			if err := f.Set(v.flag, value); err != nil {
-				return usagef("%s=%q: %s", v.name, text, oneLine(err.Error()))
+				return usagef("%s=%q: %s", v.name, text, flagWords(oneLine(err.Error())))
 			}
 		}
 	}
 	r.g.HasLimit = f.Changed("timeout")
+	if r.g.Timeout < 0 {
+		return usagef("--timeout %s: it is not negative", r.g.Timeout)
+	}
 	if r.env.Getenv("NO_COLOR") != "" && !r.g.NoColor {
 		r.g.NoColor, r.from["no-color"] = true, "NO_COLOR"
 	}
@@ -216,18 +220,36 @@ func (r *run) openUI(cmd *cobra.Command, args []string) error {
 	}
 	if !r.env.StdinTTY || !r.env.StdoutTTY {
 		if r.deps.UI == nil || !r.env.StdoutTTY {
-			return usagef("the terminal UI needs a terminal; scripts use mcptasks ls, get, watch … (mcptasks --help)")
+			return usagef("the terminal UI needs a terminal; scripts use mcptasks ls, get, watch … (mcptasks --help)%s", meant(cmd, g.Only))
 		}
 	}
 	o, err := r.deps.Open(cmd.Context(), g)
 	if err != nil {
 		return err
 	}
-	return r.ui(cmd.Context(), g, o)
+	err = r.ui(cmd.Context(), g, o)
+	if e := classify(err, ""); e != nil && e.Kind == "usage" {
+		e.Message += meant(cmd, slices.DeleteFunc(slices.Clone(g.Only), func(s string) bool { return slices.Contains(o.Names, s) }))
+	}
+	return err
 }
 
-// noServer says that a name is no server's, and what to do.
-func noServer(name string, names []string) error {
+// meant asks whether a word that is no server's name was to be a command's; ""
+// when it is near none.
+func meant(cmd *cobra.Command, words []string) string {
+	if len(words) > 0 {
+		if near := cmd.Root().SuggestionsFor(words[0]); len(near) > 0 {
+			return "; did you mean mcptasks " + near[0] + "?"
+		}
+	}
+	return ""
+}
+
+// nobody says that there are no servers, and what to do.
+const nobody = "no server is configured: -s NAME=TARGET names one, mcptasks config shows where they are looked for, mcptasks demo needs none"
+
+// NoServer says that a name is no server's, and what to do.
+func NoServer(name string, names []string) error {
 	if len(names) == 0 {
 		return usagef("there is no server %q: none is configured (mcptasks config shows where they are looked for; -s NAME=TARGET names one)", name)
 	}
@@ -235,19 +257,26 @@ func noServer(name string, names []string) error {
 }
 
 func (r *run) ui(ctx context.Context, g Global, o *Opened) error {
+	if o.Close != nil {
+		defer func() { _ = o.Close() }()
+	}
 	for _, name := range g.Only {
 		if !slices.Contains(o.Names, name) {
-			return noServer(name, o.Names)
+			return NoServer(name, o.Names)
 		}
 	}
-	err := r.deps.UI(ctx, g, o)
-	if o.Close != nil {
-		_ = o.Close()
-	}
-	return err
+	return r.deps.UI(ctx, g, o)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// flagWords says of a duration that is none what one looks like.
+func flagWords(said string) string {
+	if before, _, ok := strings.Cut(said, "time: "); ok {
+		return before + "a duration is written as 30s, 10m or 1h30m"
+	}
+	return said
+}
 
 // args checks the number of arguments with a sentence of ours.
 func args(least, most int, form string) cobra.PositionalArgs {

@@ -42,7 +42,7 @@ func (r *run) withMonitor(ctx context.Context, only []string, fn func(ctx contex
 	}
 	for _, name := range only {
 		if !slices.Contains(o.Names, name) {
-			return noServer(name, o.Names)
+			return NoServer(name, o.Names)
 		}
 	}
 	s := &session{run: r, o: o, m: o.Monitor, ch: make(chan struct{})}
