@@ -460,19 +460,23 @@ func openLog(path string) (*slog.Logger, func() error, error) {
 	return slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f.Close, nil
 }
 
+// What the linker puts into a release; elsewhere the build's own record says it.
+var release, commit string
+
 func version() cli.Version {
-	v := cli.Version{Module: "(devel)", Go: runtime.Version()}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if info.Main.Version != "" {
-		v.Module = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v.Commit = s.Value
+	v := cli.Version{Module: "(devel)", Commit: commit, Go: runtime.Version()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			v.Module = info.Main.Version
 		}
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && v.Commit == "" {
+				v.Commit = s.Value
+			}
+		}
+	}
+	if release != "" {
+		v.Module = release
 	}
 	return v
 }

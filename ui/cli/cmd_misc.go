@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -203,7 +202,7 @@ func (r *run) generateCmd() *cobra.Command {
 				}
 			}
 			return errors.Join(
-				doc.GenManTree(root, &doc.GenManHeader{Title: "MCPTASKS", Section: "1", Source: "mcptasks", Date: &time.Time{}}, man),
+				doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "mcptasks"}, man), // dated by SOURCE_DATE_EPOCH, else today
 				toFileWith(filepath.Join(comp, "mcptasks.bash"), func(w io.Writer) error { return bashCompletion(root, w) }),
 				root.GenZshCompletionFile(filepath.Join(comp, "_mcptasks")),
 				root.GenFishCompletionFile(filepath.Join(comp, "mcptasks.fish"), true),
