@@ -279,26 +279,6 @@ func (c *core) List(ctx context.Context, cursor string) (Page, error) {
 	return c.s.readPage(b, coreFields)
 }
 
-// readPage reads one page of a listing. A row that names no task cannot be
-// kept; it stays in Raw, and the log says so.
-func (s *session) readPage(b json.RawMessage, names fieldNames) (Page, error) {
-	list := member(b, "tasks")
-	if !isArray(list) {
-		return Page{Raw: b}, s.wrap(doing("tasks/list", ""), fmt.Errorf("the answer has no list of tasks: %s", clip(b)))
-	}
-	p := Page{Raw: b, Next: stringAt(b, "nextCursor"), Tasks: []taskmodel.Snapshot{}}
-	elements(list, func(v json.RawMessage) bool {
-		snap, err := readTask(v, names)
-		if err != nil {
-			s.log.Warn("a row of the listing is no task", "server", s.server(), "err", err)
-			return true
-		}
-		p.Tasks = append(p.Tasks, snap)
-		return true
-	})
-	return p, nil
-}
-
 // Result waits for what the original request would have returned ("Retrieving
 // Task Results"). Nothing but ctx ends the wait; when it does, the server is
 // told nothing before the connection closes, unless by ErrNotWanted. A

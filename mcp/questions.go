@@ -34,9 +34,12 @@ type related struct {
 
 // relatedTask reads the related-task metadata of params or of a result, under
 // either generation's key.
-func relatedTask(b json.RawMessage) related {
+func relatedTask(b json.RawMessage) related { return relatedIn(member(b, "_meta")) }
+
+// relatedIn is relatedTask for who has the _meta object.
+func relatedIn(meta json.RawMessage) related {
 	var r related
-	members(member(b, "_meta"), func(k string, v json.RawMessage) bool {
+	members(meta, func(k string, v json.RawMessage) bool {
 		if k == relatedTaskKey || k == relatedTaskDraftKey {
 			if id := stringAt(v, "taskId"); id != "" {
 				r = related{task: id, key: k, value: v}

@@ -19,14 +19,22 @@ func (s *session) traffic(t jsonrpc.Traffic) {
 	if t.Out {
 		e.Direction = taskmodel.Sent
 	}
-	var body json.RawMessage // params or result
+	body := t.Body
+	look := func(name string) {
+		if body == nil {
+			body = member(t.Bytes, name)
+		}
+	}
 	switch t.Kind {
 	case jsonrpc.KindRequest:
-		e.Kind, body = "request", member(t.Bytes, "params")
+		e.Kind = "request"
+		look("params")
 	case jsonrpc.KindNotification:
-		e.Kind, body = "notification", member(t.Bytes, "params")
+		e.Kind = "notification"
+		look("params")
 	case jsonrpc.KindResponse:
-		e.Kind, body = "response", member(t.Bytes, "result")
+		e.Kind = "response"
+		look("result")
 		if body == nil && member(t.Bytes, "error") != nil {
 			e.Kind = "error"
 		}
@@ -45,16 +53,30 @@ func taskOf(body json.RawMessage) string {
 	if !bytes.Contains(body, []byte(`"taskId"`)) {
 		return ""
 	}
-	if id := stringAt(body, "taskId"); id != "" {
+	var own, task, meta json.RawMessage
+	members(body, func(k string, v json.RawMessage) bool {
+		switch k {
+		case "taskId":
+			own = v
+		case "task":
+			task = v
+		case "_meta":
+			meta = v
+		}
+		return true
+	})
+	if isString(own) {
+		if id := text(own); id != "" {
+			return id
+		}
+	}
+	if id := stringAt(task, "taskId"); id != "" {
 		return id
 	}
-	if id := stringAt(body, "task", "taskId"); id != "" {
+	if id := relatedIn(meta).task; id != "" {
 		return id
 	}
-	if id := relatedTask(body).task; id != "" {
-		return id
-	}
-	return stringAt(body, "_meta", "modelcontextprotocol.io/task", "taskId")
+	return stringAt(meta, "modelcontextprotocol.io/task", "taskId")
 }
 
 // fault says where a message about tasks breaks the schema of its generation,
@@ -78,17 +100,9 @@ func (s *session) fault(kind, method string, body json.RawMessage) string {
 			return taskFault("/result/task", t, names)
 		}
 	case kind == "response" && method == "tasks/list":
-		list := member(body, "tasks")
-		if !isArray(list) {
-			return "/result/tasks is missing"
-		}
-		n, fault := 0, ""
-		elements(list, func(v json.RawMessage) bool {
-			fault = taskFault("/result/tasks/"+itoa(n), v, names)
-			n++
-			return fault == ""
-		})
-		return fault
+		rows := readRows(body, names)
+		s.rows.Store(rows) // for who waits for the answer
+		return rows.fault()
 	case kind == "notification" && (method == notifyCore || method == notifyExtension):
 		return taskFault("/params", body, names)
 	case kind == "request" && method == methodElicit:
@@ -105,6 +119,11 @@ func (s *session) fault(kind, method string, body json.RawMessage) string {
 // taskFault is where one task breaks its schema.
 func taskFault(at string, task json.RawMessage, names fieldNames) string {
 	snap, err := readTask(task, names)
+	return snapFault(at, &snap, err)
+}
+
+// snapFault is taskFault for a task that has been read.
+func snapFault(at string, snap *taskmodel.Snapshot, err error) string {
 	if err != nil && len(snap.Missing) == 0 {
 		return at + " is no task"
 	}

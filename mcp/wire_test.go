@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"reflect"
 	"testing"
 	"time"
 
@@ -130,4 +132,37 @@ func BenchmarkPush(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestPageIsReadOnce: what the wire log read of a page is what its asker gets,
+// and it is the same as without a wire log; another answer is not taken for it.
+func TestPageIsReadOnce(t *testing.T) {
+	const task = `"status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":null`
+	body := raw(`{"nextCursor":"n","tasks":[{"taskId":"a",` + task + `},7,{"taskId":"b",` + task + `}],"_meta":{}}`)
+	s := newSession(Options{Name: "srv", Handler: deaf{}, Log: slog.New(slog.DiscardHandler)}, nil, "stdio")
+	s.setInfo(func(i *Info) { i.Generation = taskmodel.GenCore })
+	want, err := s.readPage(body, coreFields)
+	if err != nil || len(want.Tasks) != 2 || want.Next != "n" {
+		t.Fatalf("%+v %v", want, err)
+	}
+	passed := func(b json.RawMessage) {
+		s.traffic(jsonrpc.Traffic{Kind: jsonrpc.KindResponse, Method: "tasks/list", ID: "2", Bytes: b, Body: b})
+	}
+	passed(body)
+	kept := s.rows.Load()
+	got, err := s.readPage(body, coreFields)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v %v, want %+v", got, err, want)
+	}
+	if &got.Tasks[0] != &kept.tasks[0] || s.rows.Load() != nil {
+		t.Error("the page was read twice, or is still held")
+	}
+	passed(raw(`{"tasks":[]}`))
+	if got, err = s.readPage(body, coreFields); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("after another answer: %+v %v", got, err)
+	}
+	passed(raw(`{"tasks":7}`))
+	if _, err = s.readPage(raw(`{"tasks":7}`), coreFields); err == nil {
+		t.Error("no list is no error")
+	}
 }

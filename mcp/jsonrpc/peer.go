@@ -51,7 +51,8 @@ type Traffic struct {
 	Method  string // for a response: of the request that it answers
 	ID      ID
 	Bytes   json.RawMessage
-	Latency time.Duration // responses: since the request passed
+	Body    json.RawMessage // a part of Bytes: params, or the result; nil where there is none, or it was not looked for
+	Latency time.Duration   // responses: since the request passed
 	Stream  string
 	Fault   string // what is wrong with it, in words
 }

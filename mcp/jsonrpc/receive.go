@@ -109,7 +109,7 @@ func (p *Peer) message(b json.RawMessage, stream string, on ID) {
 	case KindRequest:
 		p.request(m, b, stream, on)
 	case KindNotification:
-		p.traffic(Traffic{At: time.Now(), Kind: KindNotification, Method: m.Method, Bytes: b, Stream: stream})
+		p.traffic(Traffic{At: time.Now(), Kind: KindNotification, Method: m.Method, Bytes: b, Body: m.Params, Stream: stream})
 		p.h.Notification(Notification{Method: m.Method, Params: m.Params, Stream: stream, On: on, Bytes: b})
 	}
 }
@@ -150,7 +150,7 @@ func (p *Peer) response(m Message, b json.RawMessage, stream string, on ID, faul
 		p.h.Noise(why, b)
 		return
 	}
-	p.traffic(Traffic{At: now, Kind: KindResponse, Method: w.method, ID: id, Bytes: b, Latency: now.Sub(w.sent), Stream: stream, Fault: fault})
+	p.traffic(Traffic{At: now, Kind: KindResponse, Method: w.method, ID: id, Bytes: b, Body: m.Result, Latency: now.Sub(w.sent), Stream: stream, Fault: fault})
 	a := answer{result: m.Result}
 	if m.Error != nil {
 		a = answer{err: m.Error}
@@ -216,7 +216,7 @@ func (p *Peer) request(m Message, b json.RawMessage, stream string, on ID) {
 		r.stop()
 		p.noise(b, stream, fmt.Sprintf("a request beyond the %d that may wait", maxIncoming))
 	default:
-		p.traffic(Traffic{At: r.came, Kind: KindRequest, Method: m.Method, ID: m.ID, Bytes: b, Stream: stream})
+		p.traffic(Traffic{At: r.came, Kind: KindRequest, Method: m.Method, ID: m.ID, Bytes: b, Body: m.Params, Stream: stream})
 		p.h.Request(r.ctx, r)
 	}
 }

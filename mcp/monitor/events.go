@@ -203,14 +203,24 @@ func (h *hub) heard() bool {
 // history emits an event about a task and writes it into the journal with the
 // task as it is now. extra is added to the entry.
 func (m *Monitor) history(s *server, e taskmodel.Event, extra func(*journal.Entry)) {
-	e = m.emit(s.audited(e))
+	if t, ok := m.board.Task(e.Task); ok {
+		m.historyOf(s, e, &t, extra)
+		return
+	}
+	m.historyOf(s, e, nil, extra)
+}
+
+// historyOf is history for those who have the task at hand, as it is on the
+// board; nil: it is not there.
+func (m *Monitor) historyOf(s *server, e taskmodel.Event, t *taskmodel.Task, extra func(*journal.Entry)) {
+	e = m.emit(s.audited(e, t))
 	if m.o.Journal == nil {
 		return
 	}
 	entry := journal.Entry{Target: s.spec.Target, Server: s.spec.Name, Key: e.Task, Event: &e}
-	if t, ok := m.board.Task(e.Task); ok {
-		t = s.censored(t)
-		entry.Task = &t
+	if t != nil {
+		kept := s.censored(*t)
+		entry.Task = &kept
 	}
 	if extra != nil {
 		extra(&entry)
@@ -222,13 +232,12 @@ func (m *Monitor) history(s *server, e taskmodel.Event, extra func(*journal.Entr
 // audited adds to an event what the audit trail is asked about later: with
 // which tool and arguments a task of ours was made, and how often it was polled
 // and pushed until it ended.
-func (s *server) audited(e taskmodel.Event) taskmodel.Event {
-	t, ok := s.m.board.Task(e.Task)
+func (s *server) audited(e taskmodel.Event, t *taskmodel.Task) taskmodel.Event {
 	switch {
 	case e.Kind == taskmodel.EventCreated && s.making != nil:
 		e.Detail = adding(e.Detail, s.making)
 		s.making = nil
-	case !ok:
+	case t == nil:
 	case e.Kind == taskmodel.EventStatus && t.Terminal(), e.Kind == taskmodel.EventGone:
 		e.Detail = adding(e.Detail, map[string]any{"polls": t.Polls, "pushes": t.Pushes})
 	case e.Kind == taskmodel.EventResult && t.Terminal():

@@ -145,20 +145,30 @@ func (s *server) paged(l *sweep, asked, heard time.Time, p mcp.Page, err error) 
 	}
 	l.tries = 0
 	l.pages++
-	fresh := 0
+	fresh := false
+	for i := range p.Tasks {
+		if id := p.Tasks[i].ID; id != "" {
+			h := maphash.String(idHash, id)
+			if _, again := l.seen[h]; !again {
+				l.seen[h] = struct{}{}
+				fresh = true
+			}
+		}
+	}
+	if fresh {
+		l.barren = 0
+	} else {
+		l.barren++
+	}
+	why, last := l.ends(p.Next)
+	if !last && l.whole {
+		// The server works on the next page while this one is put on the board.
+		s.turnPage(l, p.Next)
+	}
 	for i := range p.Tasks {
 		snap := p.Tasks[i]
-		if snap.ID == "" {
+		if snap.ID == "" || s.forgets(snap.ID) {
 			continue
-		}
-		h := maphash.String(idHash, snap.ID)
-		if s.forgets(snap.ID) {
-			l.seen[h] = struct{}{}
-			continue
-		}
-		if _, again := l.seen[h]; !again {
-			l.seen[h] = struct{}{}
-			fresh++
 		}
 		w := s.watches[snap.ID]
 		if w == nil && s.count >= m.o.MaxTasksPerServer {
@@ -178,27 +188,41 @@ func (s *server) paged(l *sweep, asked, heard time.Time, p mcp.Page, err error) 
 			w.sweep, w.listed = l.no, true
 		}
 	}
-	if fresh > 0 {
-		l.barren = 0
-	} else {
-		l.barren++
-	}
 	switch {
-	case p.Next == "":
-		s.endListing(l, "", heard)
-	case p.Next == l.cursor || l.cursors[p.Next]:
-		s.endListing(l, fmt.Sprintf("the server repeats its cursors (after %d pages), so that the list cannot be walked to its end", l.pages), heard)
-	case l.barren >= listBarren:
-		s.endListing(l, fmt.Sprintf("the server sent %d pages without a new task, so that the list seems to have no end", l.barren), heard)
-	case !l.whole && l.want <= 0:
+	case last:
+		s.endListing(l, why, heard)
+	case l.whole:
+		if l.first && l.pages == 1 {
+			m.hurry()
+		}
+	case l.want <= 0:
 		// All that was due has been seen.
 		s.list = nil
 		s.arm()
 	default:
-		l.cursors[p.Next] = true
-		l.cursor = p.Next
-		s.page()
+		s.turnPage(l, p.Next)
 	}
+}
+
+// ends reports whether a walk ends where the next cursor is this one, and in
+// words why it does not reach the list's end.
+func (l *sweep) ends(next string) (why string, yes bool) {
+	switch {
+	case next == "":
+		return "", true
+	case next == l.cursor || l.cursors[next]:
+		return fmt.Sprintf("the server repeats its cursors (after %d pages), so that the list cannot be walked to its end", l.pages), true
+	case l.barren >= listBarren:
+		return fmt.Sprintf("the server sent %d pages without a new task, so that the list seems to have no end", l.barren), true
+	}
+	return "", false
+}
+
+// turnPage goes on to the next page.
+func (s *server) turnPage(l *sweep, cursor string) {
+	l.cursors[cursor] = true
+	l.cursor = cursor
+	s.page()
 }
 
 // pageFailed takes an error in place of a page.
@@ -238,6 +262,12 @@ func (s *server) pageFailed(l *sweep, err error, now time.Time) {
 // lacking. What is known and was not listed is not dropped: its polls tell.
 func (s *server) endListing(l *sweep, why string, now time.Time) {
 	s.list = nil
+	if l.first {
+		// All of it is what a person waits for. It comes once for a connection, so
+		// that it needs no pace.
+		s.m.touch()
+		s.m.alarms.set(s.m.publisher, s.m.now())
+	}
 	if why == "" {
 		s.listFail = 0
 		s.listed = l.covered

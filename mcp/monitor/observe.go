@@ -6,6 +6,7 @@ import (
 
 	"mcptasks/mcp"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/journal"
 )
 
 // heardPush takes a status that the server told unasked.
@@ -32,10 +33,15 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 	m := s.m
 	gen := s.row.Generation
 	before := m.board.Len()
-	events := m.board.Observe(s.spec.Name, gen, role, o)
+	now, events := m.board.ObserveTask(s.spec.Name, gen, role, o)
 	s.count += m.board.Len() - before
 	if len(s.early) > 0 && m.board.Len() > before {
-		s.settled(taskmodel.Key{Server: s.spec.Name, ID: o.ID, Role: role})
+		k := taskmodel.Key{Server: s.spec.Name, ID: o.ID, Role: role}
+		if s.settled(k); now != nil { // with its questions
+			if t, ok := m.board.Task(k); ok {
+				now = &t
+			}
+		}
 	}
 	m.touch()
 	w := s.watches[o.ID]
@@ -61,10 +67,7 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 		}
 		return
 	}
-	t, ok := m.board.Task(k)
-	if !ok {
-		return
-	}
+	t := *now
 	was := taskmodel.Status("")
 	if w != nil {
 		was = w.status
@@ -80,7 +83,9 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 		case e.Kind == taskmodel.EventResult:
 			s.keepOutcome(t, e)
 		default:
-			m.history(s, e, nil)
+			// A listing brings thousands at once, and would bring them again.
+			later := e.Kind == taskmodel.EventCreated && o.Source == taskmodel.FromList && !t.Ours
+			m.historyOf(s, e, now, func(entry *journal.Entry) { entry.Later = later })
 		}
 	}
 	if role == taskmodel.Receiver {
@@ -123,7 +128,9 @@ func (s *server) over(t taskmodel.Task, seen bool) {
 	if w := s.watches[t.ID]; w != nil {
 		s.unwatch(t.ID)
 	}
-	s.closeQuestions(t.Key, "the task ended as "+string(t.Status))
+	if len(t.Inputs) > 0 {
+		s.closeQuestions(t.Key, "the task ended as "+string(t.Status))
+	}
 	if !t.CancelRequested.IsZero() && t.Status != taskmodel.Cancelled && slices.Contains([]string{"", notConfirmed, taskmodel.CancelSending, taskmodel.CancelUnknown}, t.CancelNote) {
 		s.cancelNote(t.Key, "too late to cancel: the task ended as "+string(t.Status))
 	}

@@ -23,6 +23,7 @@ type Board struct {
 	open      int // questions
 	wanted    map[taskmodel.Key]bool
 	eventSeq  int64
+	sought    row // what find looks up with: one for all, since most of the work is looking up
 
 	last  *Version // the last published
 	dirty bool
@@ -45,7 +46,16 @@ func New() *Board {
 		counts:    newTally(),
 		wanted:    map[taskmodel.Key]bool{},
 		at:        map[*row]int{},
+		sought:    row{head: &head{}},
 	}
+}
+
+// find gives the row of a key; it is the board's goroutine's alone.
+func (b *Board) find(k taskmodel.Key) (*row, bool) {
+	b.sought.head.key.Server, b.sought.head.key.Role, b.sought.id = k.Server, k.Role, k.ID
+	r, ok := b.tree.Get(&b.sought)
+	b.sought.id = "" // it may be a part of a message a megabyte long
+	return r, ok
 }
 
 func lessChild(a, b *row) bool {
@@ -73,11 +83,18 @@ func lessQuestion(a, b *taskmodel.Question) bool {
 // rows of listings are counted in the task's Polls, notifications in its Pushes.
 // When the statement has to be checked by a poll at once, WantPoll tells.
 func (b *Board) Observe(server string, gen taskmodel.Generation, role taskmodel.Role, o taskmodel.Observation) []taskmodel.Event {
+	_, events := b.ObserveTask(server, gen, role, o)
+	return events
+}
+
+// ObserveTask is Observe for those who need the task as it is then: it is given
+// where something happened, and nil else.
+func (b *Board) ObserveTask(server string, gen taskmodel.Generation, role taskmodel.Role, o taskmodel.Observation) (*taskmodel.Task, []taskmodel.Event) {
 	// The board keeps microseconds; what is compared with them must be whole ones.
 	o.AskedAt, o.HeardAt = o.AskedAt.Truncate(time.Microsecond), o.HeardAt.Truncate(time.Microsecond)
 	o.LastUpdatedAt, o.CreatedAt = o.LastUpdatedAt.Truncate(time.Microsecond), o.CreatedAt.Truncate(time.Microsecond)
 	k := taskmodel.Key{Server: server, ID: o.ID, Role: role}
-	old, exists := b.tree.Get(probe(k))
+	old, exists := b.find(k)
 	t := taskmodel.Task{Key: k}
 	if exists {
 		old.unpack(&t)
@@ -87,10 +104,10 @@ func (b *Board) Observe(server string, gen taskmodel.Generation, role taskmodel.
 	for _, c := range changes {
 		switch c.Kind {
 		case taskmodel.ChangeStale:
-			return nil
+			return nil, nil
 		case taskmodel.ChangePoll:
 			b.wanted[k] = true
-			return nil
+			return nil, nil
 		}
 		if e, ok := eventOf(&t, c, o); ok {
 			events = append(events, b.number(e))
@@ -102,8 +119,11 @@ func (b *Board) Observe(server string, gen taskmodel.Generation, role taskmodel.
 	case taskmodel.FromPush:
 		t.Pushes++
 	}
-	b.put(old, &t)
-	return events
+	r := b.put(old, &t)
+	if len(events) == 0 {
+		return nil, nil
+	}
+	return r.task(), events
 }
 
 // WantPoll returns the tasks that a notification left in doubt since it was
@@ -125,7 +145,7 @@ func (b *Board) WantPoll() []taskmodel.Key {
 // creates nothing: without such a task f is not called. f must not write into
 // the task's slices, but may put others in their place.
 func (b *Board) Change(k taskmodel.Key, now time.Time, f func(*taskmodel.Task)) []taskmodel.Event {
-	old, ok := b.tree.Get(probe(k))
+	old, ok := b.find(k)
 	if !ok {
 		return nil
 	}
@@ -144,13 +164,13 @@ func (b *Board) Change(k taskmodel.Key, now time.Time, f func(*taskmodel.Task)) 
 // Insert puts a whole task in, in the place of the one of the same key if there
 // is one: what was restored, or what we started.
 func (b *Board) Insert(t taskmodel.Task) {
-	old, _ := b.tree.Get(probe(t.Key))
+	old, _ := b.find(t.Key)
 	b.put(old, &t)
 }
 
 // Task returns the task as the board has it now, published or not.
 func (b *Board) Task(k taskmodel.Key) (taskmodel.Task, bool) {
-	r, ok := b.tree.Get(probe(k))
+	r, ok := b.find(k)
 	if !ok {
 		return taskmodel.Task{}, false
 	}
@@ -175,7 +195,7 @@ func (b *Board) Remove(k taskmodel.Key) bool {
 	return true
 }
 
-func (b *Board) put(old *row, t *taskmodel.Task) {
+func (b *Board) put(old *row, t *taskmodel.Task) *row {
 	r := b.heads.pack(t, old, b.seq()+1)
 	b.tree.Set(r)
 	if old != nil && old.parent() != "" {
@@ -191,6 +211,7 @@ func (b *Board) put(old *row, t *taskmodel.Task) {
 		b.counts.add(r, 1)
 	}
 	b.note(old, r)
+	return r
 }
 
 // note records a change for the views that follow the versions.
@@ -265,7 +286,7 @@ func (b *Board) PutQuestion(q taskmodel.Question) {
 	if openQuestion(&q) {
 		b.open++
 	}
-	old, ok := b.tree.Get(probe(q.Task))
+	old, ok := b.find(q.Task)
 	if !ok {
 		return
 	}
@@ -294,7 +315,7 @@ func (b *Board) DropQuestion(id taskmodel.QuestionID) {
 	if openQuestion(q) {
 		b.open--
 	}
-	old, ok := b.tree.Get(probe(q.Task))
+	old, ok := b.find(q.Task)
 	if !ok {
 		return
 	}

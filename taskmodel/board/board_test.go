@@ -249,3 +249,48 @@ func TestPublishWithoutChangeIsTheSameVersion(t *testing.T) {
 		t.Error("empty is not")
 	}
 }
+
+// The detail of a status event is written by hand where its words are plain: it
+// must be what encoding/json makes of it, whatever the words are.
+func TestStatusDetailIsJSON(t *testing.T) {
+	for _, d := range []statusDetail{
+		{}, {Status: taskmodel.Working}, {From: taskmodel.Working, Status: taskmodel.Completed, StatusMessage: "All steps are done", Source: taskmodel.FromList},
+		{Status: taskmodel.Failed, StatusMessage: `it said "no" & <left>`, Tool: "build\\x", Note: "a\tb"},
+		{Status: "größer", Tool: "\x7f", Note: "\u2028"}, {Status: "\xff", StatusMessage: "日本"}, {StatusMessage: "~ !#$%'()*+,-./:;=?@[]^_`{|}"},
+	} {
+		want, err := json.Marshal(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.json(); string(got) != string(want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// What ObserveTask gives is what Task would give then, and nothing where
+// nothing happened.
+func TestObserveTaskGivesTheTask(t *testing.T) {
+	b := New()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 123456789, time.UTC)
+	o := taskmodel.Observation{Source: taskmodel.FromList, AskedAt: now, HeardAt: now, Snapshot: taskmodel.Snapshot{
+		ID: "a", Status: taskmodel.Working, CreatedAt: now.Add(-time.Hour), LastUpdatedAt: now, Raw: []byte(`{"taskId":"a"}`)}}
+	for i, st := range []taskmodel.Status{taskmodel.Working, taskmodel.Working, taskmodel.Completed} {
+		o.Status = st
+		o.AskedAt, o.HeardAt = now.Add(time.Duration(i)*time.Second), now.Add(time.Duration(i)*time.Second)
+		got, events := b.ObserveTask("ci", taskmodel.GenCore, taskmodel.Requestor, o)
+		want, ok := b.Task(taskmodel.Key{Server: "ci", ID: "a", Role: taskmodel.Requestor})
+		if !ok {
+			t.Fatal("there is no task")
+		}
+		if i == 1 {
+			if got != nil || len(events) != 0 {
+				t.Errorf("the same again gave %v and %v", got, events)
+			}
+			continue
+		}
+		if len(events) != 1 || got == nil || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%s: got %+v with %d events, the board has %+v", st, got, len(events), want)
+		}
+	}
+}

@@ -41,8 +41,43 @@ func eventOf(t *taskmodel.Task, c taskmodel.Change, o taskmodel.Observation) (ta
 	default:
 		return e, false
 	}
-	e.Detail = detail(d)
+	e.Detail = d.json()
 	return e, true
+}
+
+// json is the detail as encoding/json writes it. Thousands of tasks come at
+// once when a server is listed, most of them in plain words.
+func (d *statusDetail) json() []byte {
+	out := make([]byte, 0, 128)
+	for _, m := range [...]struct{ name, value string }{
+		{"from", string(d.From)}, {"status", string(d.Status)}, {"statusMessage", d.StatusMessage},
+		{"tool", d.Tool}, {"source", string(d.Source)}, {"note", d.Note},
+	} {
+		if m.value == "" && m.name != "status" {
+			continue
+		}
+		if !plain(m.value) {
+			return detail(d)
+		}
+		sep := byte(',')
+		if len(out) == 0 {
+			sep = '{'
+		}
+		out = append(append(out, sep, '"'), m.name...)
+		out = append(append(out, `":"`...), m.value...)
+		out = append(out, '"')
+	}
+	return append(out, '}')
+}
+
+// plain reports whether a text stands in JSON as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
 }
 
 // changed says what a Change of what only we know is to those who listen.

@@ -457,3 +457,91 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
+
+// What may wait is written in its place in the order, with what does not wait;
+// and by itself when nothing else comes.
+func TestQueueLater(t *testing.T) {
+	j := opened(t, t.TempDir(), Options{})
+	say := func(words string, later bool) {
+		task := working("a")
+		task.StatusMessage = words
+		j.Queue(Entry{Target: target, Task: &task, Later: later, Event: &taskmodel.Event{Kind: taskmodel.EventStatus, Time: sec(0), Message: words, Task: key("a")}})
+	}
+	var want []string
+	for i := range 2000 { // more than one transaction
+		want = append(want, fmt.Sprint(i))
+		say(want[i], i%3 != 0)
+	}
+	check := func() {
+		t.Helper()
+		h, err := j.TaskHistory(context.Background(), target, "a", taskmodel.Requestor, 0)
+		if err != nil || len(h) != len(want) {
+			t.Fatalf("%d rows, want %d: %v", len(h), len(want), err)
+		}
+		for i, e := range h {
+			if e.Message != want[i] {
+				t.Fatalf("row %d is %s", i, e.Message)
+			}
+		}
+		r, err := j.Restore(context.Background(), target)
+		if err != nil || len(r.Tasks) != 1 || r.Tasks[0].StatusMessage != want[len(want)-1] {
+			t.Fatalf("%v %v", r.Tasks, err)
+		}
+	}
+	if err := j.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	check()
+	want = append(want, "alone")
+	say("alone", true)
+	for end := time.Now().Add(time.Minute); ; {
+		if h, err := j.TaskHistory(context.Background(), target, "a", taskmodel.Requestor, 0); err != nil || time.Now().After(end) {
+			t.Fatal("what may wait is never written", err)
+		} else if len(h) == len(want) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	check()
+	want = append(want, "last")
+	say("last", true)
+	if err := j.Write(context.Background(), Entry{Target: target, Key: key("b"), Event: &taskmodel.Event{Kind: taskmodel.EventStatus, Time: sec(0)}}); err != nil {
+		t.Fatal(err)
+	}
+	check()
+}
+
+// How long a queue is gathered follows the item that can wait least.
+func TestQueuePatience(t *testing.T) {
+	from := time.Now()
+	entries := func(n int, later bool) *item {
+		it := &item{due: from.Add(batchWait)}
+		if later {
+			it.due = from.Add(laterWait)
+		}
+		for range n {
+			it.entries = append(it.entries, Entry{Later: later})
+		}
+		return it
+	}
+	awaited := &item{entries: []Entry{{Later: true}}, done: make(chan error, 1)}
+	for name, c := range map[string]struct {
+		items []*item
+		due   time.Time
+		now   bool
+		soon  int
+	}{
+		"nothing":                {},
+		"what may wait":          {[]*item{entries(3, true), entries(1, true)}, from.Add(laterWait), false, 0},
+		"and what may not":       {[]*item{entries(3, true), entries(2, false)}, from.Add(batchWait), false, 2},
+		"what may not, and then": {[]*item{entries(2, false), entries(3, true)}, from.Add(batchWait), false, 2},
+		"somebody waits":         {[]*item{entries(3, true), awaited}, from.Add(laterWait), true, 0},
+		"an act":                 {[]*item{{act: func(*tx) error { return nil }, done: make(chan error, 1)}}, time.Time{}, true, 0},
+	} {
+		w := &writer{queue: c.items}
+		w.reckon()
+		if w.haste != (haste{c.due, c.now, c.soon}) {
+			t.Errorf("%s: %+v", name, w.haste)
+		}
+	}
+}

@@ -77,6 +77,9 @@ type Entry struct {
 	Outcome   *taskmodel.Outcome
 	Session   *Session
 	Forget    bool
+	// Later says that a queued entry may wait until others are written, the
+	// greater part of a second at most: what a server would tell again.
+	Later bool
 }
 
 // A Session is an HTTP session to be taken up by the next run.

@@ -15,6 +15,8 @@ import (
 const (
 	batchMax  = 512                    // entries in one transaction
 	batchWait = 25 * time.Millisecond  // how long entries nobody waits for are gathered
+	laterWait = 750 * time.Millisecond // and those that may wait: others see them within two seconds all the same
+	laterMost = 1 << 14                // entries that may wait so long
 	retryMin  = 500 * time.Millisecond // after a failure of the disk
 	retryMax  = 30 * time.Second
 	tidyEvery = 2 * time.Second // between truncations of the write-ahead log
@@ -33,6 +35,7 @@ type writer struct {
 	closed  bool  // nothing is taken any more
 	broken  error // the standing error of the disk, in words
 	bound   int   // entries at which superseded ones are dropped next
+	haste   haste // of what is in the queue
 	wake    chan struct{}
 	closing chan struct{} // closed by close
 	quit    chan struct{} // abandon: end without writing
@@ -57,6 +60,37 @@ type item struct {
 	act     func(*tx) error
 	done    chan error  // one slot; nil: nobody waits
 	begun   atomic.Bool // who sets it decides: the writer runs the act, or the waiter gave it up
+	due     time.Time   // when it is to be written at last; zero: at once
+}
+
+// haste is when the first item of a queue is to be written, and how many entries
+// wait that are gathered for a short while only.
+type haste struct {
+	due  time.Time // zero with now false: there is none
+	now  bool      // somebody waits
+	soon int       // entries that are not for later
+}
+
+func (h *haste) add(it *item) {
+	switch {
+	case it.done != nil || it.due.IsZero():
+		h.now = true
+	case h.due.IsZero() || it.due.Before(h.due):
+		h.due = it.due
+	}
+	if !it.later() {
+		h.soon += len(it.entries)
+	}
+}
+
+// later reports whether all entries of an item may wait.
+func (it *item) later() bool {
+	for i := range it.entries {
+		if !it.entries[i].Later {
+			return false
+		}
+	}
+	return it.act == nil
 }
 
 // A tx is the writer's running transaction.
@@ -109,9 +143,15 @@ func (w *writer) put(it *item) error {
 	}
 	w.queue = append(w.queue, it)
 	w.entries += len(it.entries)
+	before := w.haste
+	w.haste.add(it)
 	if w.entries > w.bound {
 		w.dropSuperseded()
 		w.bound = max(w.j.opts.QueueBound, w.entries+w.j.opts.QueueBound/4)
+	}
+	// What may wait does not wake who waits for it already.
+	if len(w.queue) > 1 && it.later() && w.haste == before && w.entries < laterMost {
+		return nil
 	}
 	select {
 	case w.wake <- struct{}{}:
@@ -150,6 +190,7 @@ func (w *writer) dropSuperseded() {
 		}
 		it.entries = kept
 	}
+	w.reckon()
 }
 
 // statusOnly reports whether a newer entry of the same task says all that this
@@ -267,6 +308,7 @@ func (w *writer) next() (batch []*item, closed bool) {
 	clear(w.queue[:n])
 	w.queue = w.queue[n:]
 	w.entries -= entries
+	w.reckon()
 	if len(w.queue) == 0 {
 		w.queue, w.bound = nil, w.j.opts.QueueBound
 	}
@@ -275,32 +317,40 @@ func (w *writer) next() (batch []*item, closed bool) {
 
 // gather lets entries that nobody waits for become more.
 func (w *writer) gather() {
-	t := time.NewTimer(batchWait)
+	t := time.NewTimer(time.Hour)
 	defer t.Stop()
-	for !w.awaited() {
+	for {
+		wait := w.patience()
+		if wait <= 0 {
+			return
+		}
+		t.Reset(wait)
 		select {
 		case <-w.wake:
 		case <-t.C:
-			return
 		case <-w.closing:
 			return
 		}
 	}
 }
 
-// awaited reports whether somebody waits for an item, or there are many.
-func (w *writer) awaited() bool {
+// patience is how long the queue may become longer: not at all when somebody
+// waits for an item, or when there are many.
+func (w *writer) patience() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.entries >= batchMax || w.closed {
-		return true
+	if w.haste.now || w.haste.soon >= batchMax || w.entries >= laterMost || w.closed {
+		return 0
 	}
+	return time.Until(w.haste.due)
+}
+
+// reckon sets haste anew: the queue is another.
+func (w *writer) reckon() {
+	w.haste = haste{}
 	for _, it := range w.queue {
-		if it.done != nil {
-			return true
-		}
+		w.haste.add(it)
 	}
-	return false
 }
 
 // putBack puts entries that were not written before all others. Whoever waits
@@ -322,6 +372,7 @@ func (w *writer) putBack(batch []*item) {
 	for _, it := range back {
 		w.entries += len(it.entries)
 	}
+	w.reckon()
 }
 
 func (w *writer) setBroken(err error) {
@@ -513,7 +564,11 @@ func (j *Journal) Write(ctx context.Context, entries ...Entry) error {
 // Queue hands entries to the writer; see Store.
 func (j *Journal) Queue(entries ...Entry) {
 	if len(entries) > 0 {
-		_ = j.w.put(&item{entries: entries})
+		it := &item{entries: entries, due: time.Now().Add(batchWait)}
+		if it.later() {
+			it.due = it.due.Add(laterWait - batchWait)
+		}
+		_ = j.w.put(it)
 	}
 }
 
