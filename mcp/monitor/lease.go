@@ -62,11 +62,11 @@ func (s *server) enter() {
 		var err error
 		// A slow disk is no answer: who takes a server that another process holds
 		// takes the tasks of that one for lost.
-		for try := 0; try < leaseTries; try++ {
+		for try := 1; ; try++ {
 			ctx, stop := context.WithTimeout(m.ctx, 5*time.Second)
 			h, ok, err = m.o.Journal.Acquire(ctx, s.spec.Target, session)
 			stop()
-			if err == nil || !pause(m.ctx, leaseEvery) {
+			if !journal.Busy(err) || try == leaseTries || !pause(m.ctx, leaseEvery) {
 				break
 			}
 		}

@@ -568,6 +568,41 @@ func TestASlowJournalDoesNotGiveTheServerAway(t *testing.T) {
 	})
 }
 
+// A full or read-only disk says at once that there is no lease: it delays no
+// connection, and a locked one does not delay it once more after the last try.
+func TestAJournalThatFailsDelaysNoConnection(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		err   error
+		after time.Duration
+	}{
+		{"full", errors.New("the journal cannot be written: the disk is full"), 0},
+		{"slow", context.DeadlineExceeded, (leaseTries - 1) * leaseEvery},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFake(taskmodel.GenCore)
+				f.kind = "stdio"
+				bad := &noLease{Journal: openJournal(t, t.TempDir(), "mcptasks"), err: c.err}
+				r := run(t, func(o *Options) { o.Journal = bad }, []string{"ci"}, f)
+				r.sleep(c.after + leaseEvery/2)
+				if n := f.dialCount(); n != 1 {
+					t.Errorf("dialled %d times after %s", n, c.after)
+				}
+			})
+		})
+	}
+}
+
+type noLease struct {
+	*journal.Journal
+	err error
+}
+
+func (n *noLease) Acquire(context.Context, string, string) (journal.Holder, bool, error) {
+	return journal.Holder{}, false, n.err
+}
+
 // Two processes that connect to one server in the same instant open a session
 // each; one of them is given up, and with it no task: all that is started in
 // either runs in the session that is kept, and its end shows in both.

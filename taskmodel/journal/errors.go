@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -46,6 +47,13 @@ func damaged(err error) bool {
 func busy(err error) bool {
 	c := code(err)
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
+}
+
+// Busy reports whether an error says only that no answer came in time: a slow
+// disk, or another process that writes. Asking again soon may bring it. What a
+// full, read-only or broken disk says it says again.
+func Busy(err error) bool {
+	return busy(err) || errors.Is(err, ErrSlow) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // permanent reports whether trying the same again soon is of no use, but later
