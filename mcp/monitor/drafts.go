@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 	"time"
 
 	"mcptasks/taskmodel"
@@ -37,6 +38,57 @@ func (m *Monitor) SaveDraft(id taskmodel.QuestionID, draft json.RawMessage) {
 	})
 }
 
+// draftEvery is the least time between two drafts of one question that leave
+// this process, in which others look at them.
+const draftEvery = 300 * time.Millisecond
+
+// A drafting is the way of one question's drafts out of this process: one at a
+// time, in turn, and not with every key that is typed. What is typed while one
+// is on its way replaces what waits; the last one is always sent, also when the
+// program ends.
+type drafting struct {
+	mu   sync.Mutex
+	next func() // sends the latest, nil when it has been sent
+	over bool   // nobody looks at next any more
+}
+
+// draft sends a draft by way of send as soon as it may go.
+func (s *server) draft(id taskmodel.QuestionID, send func()) {
+	m := s.m
+	if d := s.drafts[id]; d != nil {
+		d.mu.Lock()
+		over := d.over
+		d.next = send
+		d.mu.Unlock()
+		if !over {
+			return
+		}
+	}
+	d := &drafting{next: send}
+	s.drafts[id] = d
+	m.spawn(func() {
+		for {
+			d.mu.Lock()
+			send := d.next
+			d.next, d.over = nil, send == nil
+			d.mu.Unlock()
+			if send == nil {
+				m.post(func() {
+					if s.drafts[id] == d {
+						delete(s.drafts, id)
+					}
+				})
+				return
+			}
+			send()
+			select {
+			case <-time.After(draftEvery):
+			case <-m.ending: // the loop adds nothing any more
+			}
+		}
+	})
+}
+
 // draftElsewhere hands a draft to the process that holds the server. Nobody
 // waits for it.
 func (s *server) draftElsewhere(q taskmodel.Question) {
@@ -48,7 +100,7 @@ func (s *server) draftElsewhere(q taskmodel.Question) {
 		return
 	}
 	in.Payload = b
-	m.spawn(func() {
+	s.draft(q.ID, func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(m.ctx), 2*time.Second)
 		defer stop()
 		if _, err := m.o.Journal.PutIntent(ctx, in); err != nil {
@@ -67,20 +119,26 @@ func (s *server) draftBeside(q taskmodel.Question) {
 		m.o.Journal.Queue(entry)
 		return
 	}
-	m.spawn(func() {
+	s.draft(q.ID, func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(m.ctx), 2*time.Second)
 		theirs, found, err := j.Question(ctx, s.spec.Target, q.ID.ID)
 		stop()
-		m.post(func() {
-			if err == nil && found && !theirs.State.Open() {
-				s.answeredElsewhere(q.ID, theirs)
-			}
-			// As it stands by now: an answer that has gone meanwhile is not undone,
-			// nor is a later draft.
+		ended := err == nil && found && !theirs.State.Open()
+		// As it stands by now: an answer that has gone meanwhile is not undone, nor
+		// is a later draft.
+		put := func() {
 			if now, ok := m.board.Question(q.ID); ok && now.State == q.State {
 				entry.Question = &now
 				m.o.Journal.Queue(entry)
 			}
-		})
+		}
+		if m.do(context.WithoutCancel(m.ctx), func() {
+			if ended {
+				s.answeredElsewhere(q.ID, theirs)
+			}
+			put()
+		}) != nil && !ended {
+			put() // the loop has ended, and nobody changes the board any more
+		}
 	})
 }

@@ -173,6 +173,7 @@ func (m *Monitor) loop(ctx context.Context) {
 		case <-m.mail.wake:
 		case <-timer.C:
 		case <-ctx.Done():
+			m.turn() // what was asked for before the end
 			return
 		}
 	}

@@ -36,6 +36,7 @@ type server struct {
 	past     []taskmodel.QuestionID                   // answered and withdrawn ones, oldest first
 	early    map[taskmodel.Key][]taskmodel.QuestionID // questions that came before their task
 	stranger time.Time                                // since when the sign-in is another than before; zero: it is not
+	drafts   map[taskmodel.QuestionID]*drafting       // on their way to other processes
 	heir     bool                                     // what was read from the journal is to be settled: inherit
 
 	// The connection.
@@ -109,6 +110,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 		m: m, spec: spec, lane: m.mail.lane(),
 		ends: map[string][]chan struct{}{}, turn: make(chan struct{}),
 		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{}, early: map[taskmodel.Key][]taskmodel.QuestionID{}, visits: map[taskmodel.QuestionID]bool{},
+		drafts:  map[taskmodel.QuestionID]*drafting{},
 		watches: map[string]*watch{}, forgot: map[string]forgotten{}, results: map[string]*fetch{}, owing: map[string]debt{}, queued: map[string]bool{}, inFocus: map[string]bool{},
 		row: taskmodel.Server{
 			Name: spec.Name, Target: spec.Target, Source: spec.Source, Warning: spec.Warning,
