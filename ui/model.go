@@ -53,6 +53,7 @@ type model struct {
 	past    kit.History       // of commands
 	calls   []act.Start       // recent, newest first
 	views   map[string]string // saved from the screens
+	saved   *viewsFile        // where they are kept
 	notice  notice
 	teller  notify.Teller
 	await   taskmodel.Key // pressed a on it; its question opens when it comes
@@ -120,7 +121,7 @@ func newModel(ctx context.Context, mon Monitor, o Options) (*model, error) {
 	if m.canvas, err = graphics.New(o.Images, env); err != nil {
 		return nil, err
 	}
-	m.views = loadViews(o.ViewsFile)
+	m.views, m.saved = loadViews(o.ViewsFile), &viewsFile{path: o.ViewsFile}
 	m.env = kit.Env{Canvas: m.canvas, Theme: &m.th, Keys: &m.keys, Board: mon.Board(), Readonly: o.Readonly}
 	m.begin()
 	m.list.Refresh(&m.env)

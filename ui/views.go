@@ -1,13 +1,11 @@
 package ui
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,55 +15,15 @@ import (
 	"mcptasks/ui/safe"
 )
 
-// maxViews bounds the file of saved views.
-const maxViews = 1 << 20
-
 // loadViews reads the views that were saved from the screens. A file that
 // cannot be read is as one that is not there: views are no reason not to start.
 func loadViews(path string) map[string]string {
-	out := map[string]string{}
-	if path == "" {
-		return out
-	}
-	if s, err := os.Stat(path); err != nil || s.Size() > maxViews {
-		return out
-	}
-	b, err := os.ReadFile(path)
-	if err != nil || json.Unmarshal(b, &out) != nil || out == nil {
-		return map[string]string{}
-	}
+	out := readViews(path)
 	maps.DeleteFunc(out, func(_, text string) bool {
 		_, err := board.ParseFilter(text)
 		return err != nil
 	})
 	return out
-}
-
-// writeViews replaces the file as a whole, so that a process that reads at the
-// same time finds the old one or the new one.
-func writeViews(path string, views map[string]string) error {
-	if path == "" {
-		return errors.New("there is no state folder; it is forgotten with this run")
-	}
-	b, err := json.MarshalIndent(views, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".views-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }
 
 // view is the filter of a named view; the configuration's go before the saved.
@@ -112,9 +70,7 @@ func (m *model) cmdSaveView(name string) tea.Cmd {
 	case fixed:
 		m.say(fmt.Sprintf("The view %q stands in the configuration file; take another name.", safe.Line(name)), true)
 	default:
-		next := maps.Clone(m.views)
-		next[name] = text
-		return m.keepViews(next, fmt.Sprintf("Saved %s as the view %q; :view %s shows it.", safe.Line(text), safe.Line(name), safe.Line(name)))
+		return m.keepView(name, text, fmt.Sprintf("Saved %s as the view %q; :view %s shows it.", safe.Line(text), safe.Line(name), safe.Line(name)))
 	}
 	return nil
 }
@@ -129,16 +85,19 @@ func (m *model) cmdDropView(name string) tea.Cmd {
 		m.say(fmt.Sprintf("No saved view is called %q.", safe.Line(name)), true)
 		return nil
 	}
-	next := maps.Clone(m.views)
-	delete(next, name)
-	return m.keepViews(next, fmt.Sprintf("Dropped the view %q.", safe.Line(name)))
+	return m.keepView(name, "", fmt.Sprintf("Dropped the view %q.", safe.Line(name)))
 }
 
-func (m *model) keepViews(next map[string]string, done string) tea.Cmd {
-	m.views = next
-	path := m.opt.ViewsFile
+// keepView names a view, or drops it where text is "".
+func (m *model) keepView(name, text, done string) tea.Cmd {
+	m.views = maps.Clone(m.views)
+	if m.views[name] = text; text == "" {
+		delete(m.views, name)
+	}
+	file := m.saved
+	file.set(name, text)
 	return func() tea.Msg {
-		if err := writeViews(path, next); err != nil {
+		if err := file.write(); err != nil {
 			return doneMsg{err: fmt.Errorf("the view counts, but was not written: %w", err)}
 		}
 		return doneMsg{text: done}
