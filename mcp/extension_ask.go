@@ -138,8 +138,8 @@ func (x *extension) file(snap *taskmodel.Snapshot, sent int64) {
 // newKey reads one entry of inputRequests.
 func (x *extension) newKey(task, key string, v json.RawMessage, now time.Time, seq int64) *askedKey {
 	method := stringAt(v, "method")
-	q := askedQuestion(x.s.server(), taskQuestionID(task, key), key, method, member(v, "params"),
-		taskmodel.Key{Server: x.s.server(), ID: task, Role: taskmodel.Requestor}, now)
+	q := toolless(askedQuestion(x.s.server(), taskQuestionID(task, key), key, method, member(v, "params"),
+		taskmodel.Key{Server: x.s.server(), ID: task, Role: taskmodel.Requestor}, now))
 	return &askedKey{q: q, since: seq, open: true, auto: q.Kind == taskmodel.AskRoots}
 }
 
@@ -210,6 +210,9 @@ func (x *extension) answer(ctx context.Context, a taskmodel.Answer) error {
 	x.mu.Unlock()
 
 	taken, err := func() (bool, error) {
+		if asksTools(q) {
+			return false, x.s.unsupported("answering "+q.Key, "it "+noTools+"; cancel the task if it waits for nothing else")
+		}
 		result, rejected, err := answerResult(q, a, nil)
 		if err != nil {
 			return false, x.s.wrap("answering "+q.Key, err)

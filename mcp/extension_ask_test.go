@@ -300,6 +300,43 @@ func TestXKindsOfQuestions(t *testing.T) {
 	})
 }
 
+// A completion with tools is asked of one who does not declare sampling.tools:
+// schema 2026-07-28, CreateMessageRequestParams.tools, wants an error, for which
+// inputResponses have no place. It is shown as what cannot be answered, and
+// nothing is sent. Null is no tools.
+func TestXSamplingWithToolsIsUnsupported(t *testing.T) {
+	params := func(more string) string {
+		return `{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"capital?"}}],"maxTokens":9` + more + `}}`
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, s, e := connectX(t, "stdio", nil)
+		s.loose = true // null is not what the schema has
+		done := s.along("C> tasks/get\n" + asksX("T", `"a":`+params(`,"tools":[{"name":"w","inputSchema":{"type":"object"}}]`),
+			`"b":`+params(`,"toolChoice":{"mode":"none"}`), `"c":`+params(`,"tools":null,"toolChoice":null`)))
+		c.Tasks().Get(t.Context(), "T")
+		done()
+		qs := e.questions()
+		if len(qs) != 3 || qs[2].Kind != taskmodel.AskSampling {
+			t.Fatalf("%+v", qs)
+		}
+		for _, q := range qs[:2] {
+			if q.Kind != taskmodel.AskUnsupported || q.Method != methodSampling || !strings.Contains(q.Message, "sampling.tools") || !strings.Contains(q.Message, "capital?") {
+				t.Errorf("%s: %s %q", q.Key, q.Kind, q.Message)
+			}
+			for _, a := range []taskmodel.Answer{
+				{Question: q.ID, Action: taskmodel.Accept, Content: json.RawMessage(`{"role":"assistant","model":"person","content":{"type":"text","text":"Paris"}}`)},
+				{Question: q.ID, Action: taskmodel.Decline},
+			} {
+				if err := c.Answer(t.Context(), a); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "cancel the task") {
+					t.Errorf("%s %s: %v", q.Key, a.Action, err)
+				}
+			}
+		}
+		synctest.Wait()
+		s.quiet()
+	})
+}
+
 func TestXOneAnswerAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s, _ := connectX(t, "stdio", nil)

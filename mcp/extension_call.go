@@ -307,7 +307,7 @@ func (c *callQuestions) begin(s *session, call StartCall, n int, requests json.R
 	defer c.mu.Unlock()
 	members(requests, func(key string, v json.RawMessage) bool {
 		id := fmt.Sprintf("call:%s:%d/%s", url.PathEscape(name), n, key)
-		q := askedQuestion(s.server(), id, key, stringAt(v, "method"), member(v, "params"), taskmodel.Key{}, now)
+		q := toolless(askedQuestion(s.server(), id, key, stringAt(v, "method"), member(v, "params"), taskmodel.Key{}, now))
 		if q.Kind == taskmodel.AskRoots {
 			r.fixed[key] = s.rootsResult()
 			return true
@@ -366,6 +366,10 @@ func (c *callQuestions) answer(ctx context.Context, s *session, a taskmodel.Answ
 	if k.response != nil {
 		c.mu.Unlock()
 		return true, s.wrap("answering "+k.q.Key, errors.New("this question has been answered; the call goes on when the others are, too"))
+	}
+	if asksTools(k.q) && a.Action == taskmodel.Accept {
+		c.mu.Unlock()
+		return true, s.unsupported("answering "+k.q.Key, "it "+noTools+"; decline it, and the call is given up")
 	}
 	result, rejected, err := answerResult(k.q, a, nil)
 	if err != nil {

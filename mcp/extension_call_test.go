@@ -172,6 +172,12 @@ func TestXCallWithAQuestionEnds(t *testing.T) {
 		{"connection lost", formX("k", "?"), func(c *Client, s *script, e *ears, stop func()) { s.conn.Close(context.Background()) }, "connection ended", "[call:9:1/k: the connection ended]"},
 		{"connection closed", formX("k", "?"), func(c *Client, s *script, e *ears, stop func()) { c.Close(context.Background(), true) }, "the connection", "[call:9:1/k: the connection"},
 		{"sampling rejected", `"k":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}`, reject, "rejected", "[]"},
+		{"sampling with tools rejected", `"k":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}`, func(c *Client, s *script, e *ears, stop func()) {
+			if err := c.Answer(context.Background(), taskmodel.Answer{Question: e.questions()[0].ID, Action: taskmodel.Accept, Content: json.RawMessage(`{"role":"assistant"}`)}); !errors.Is(err, ErrUnsupported) {
+				t.Errorf("accepted: %v", err)
+			}
+			reject(c, s, e, stop)
+		}, "rejected", "[]"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

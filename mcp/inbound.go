@@ -28,7 +28,7 @@ func (in *inbound) Request(ctx context.Context, r *jsonrpc.Request) {
 		r.Cancel()
 		return
 	}
-	if r.Method == methodSampling && (member(r.Params, "tools") != nil || member(r.Params, "toolChoice") != nil) {
+	if r.Method == methodSampling && wantsTools(r.Params) {
 		// sampling.tools is not declared, since a person writes the completion and
 		// calls no tools; the schema of 2025-11-25 then wants an error
 		// (CreateMessageRequestParams, "tools"). Nor is sampling.context: there is

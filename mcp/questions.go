@@ -107,6 +107,37 @@ func askedQuestion(server, id, key, method string, params json.RawMessage, task 
 	return q
 }
 
+// wantsTools reports whether a sampling request comes with tools; null is none.
+func wantsTools(params json.RawMessage) bool {
+	given := func(name string) bool {
+		v := member(params, name)
+		return v != nil && string(v) != "null"
+	}
+	return given("tools") || given("toolChoice")
+}
+
+const noTools = "asks for a completion with tools, and mcptasks does not declare sampling.tools, so that it cannot be answered"
+
+// toolless makes a completion with tools that is among the input requests of the
+// extension a question that is not supported. The schema of 2026-07-28
+// (CreateMessageRequestParams, "tools") wants an error where sampling.tools is
+// not declared, and input responses have no errors: nothing is sent for it.
+func toolless(q taskmodel.Question) taskmodel.Question {
+	if q.Kind == taskmodel.AskSampling && wantsTools(q.Params) {
+		words := "the server " + noTools
+		if q.Message != "" {
+			words += "; it says: " + q.Message
+		}
+		q.Kind, q.Message = taskmodel.AskUnsupported, words
+	}
+	return q
+}
+
+// asksTools reports whether a question is such a one.
+func asksTools(q taskmodel.Question) bool {
+	return q.Kind == taskmodel.AskUnsupported && q.Method == methodSampling
+}
+
 // lastMessage is the text of the last message of a sampling request.
 func lastMessage(params json.RawMessage) string {
 	var last json.RawMessage
@@ -132,7 +163,11 @@ func lastMessage(params json.RawMessage) string {
 // sampling result that the person wrote. An error is what goes back in its
 // place (a rejected sampling); both nil means that the answer does not fit.
 func answerResult(q taskmodel.Question, a taskmodel.Answer, meta map[string]json.RawMessage) (any, *jsonrpc.Error, error) {
-	switch q.Kind {
+	kind := q.Kind
+	if asksTools(q) { // which callers do not accept
+		kind = taskmodel.AskSampling
+	}
+	switch kind {
 	case taskmodel.AskSampling:
 		if a.Action != taskmodel.Accept {
 			return nil, &jsonrpc.Error{Code: codeUserRejected, Message: "User rejected sampling request"}, nil

@@ -142,6 +142,16 @@ func TestWhatSayingNoSends(t *testing.T) {
 		{"sampling", sampling(), taskmodel.GenCore, "sends error -1"},
 		{"sampling of a call", sampling(), taskmodel.GenExtension, "the call is given up"},
 		{"sampling of a task", func() taskmodel.Question { q := sampling(); q.Task = task; return q }(), taskmodel.GenExtension, ""},
+		{"sampling with tools of a task", func() taskmodel.Question {
+			q := sampling()
+			q.Task, q.Kind, q.Method = task, taskmodel.AskUnsupported, "sampling/createMessage"
+			return q
+		}(), taskmodel.GenExtension, ""},
+		{"sampling with tools of a call", func() taskmodel.Question {
+			q := sampling()
+			q.Kind, q.Method = taskmodel.AskUnsupported, "sampling/createMessage"
+			return q
+		}(), taskmodel.GenExtension, "the call is given up"},
 		{"page of a call", func() taskmodel.Question {
 			q := address("https://a.example/")
 			q.Repeat = taskmodel.Call{Tool: "sign"}
@@ -156,7 +166,7 @@ func TestWhatSayingNoSends(t *testing.T) {
 				if e := d.keys("ctrl+d", "y"); e.Kind != None {
 					t.Errorf("declined with %+v", e)
 				}
-				d.shows("2026-07-28 has no way to say no to a completion.")
+				d.shows("2026-07-28 has no way")
 				if e := d.keys("ctrl+x"); e.Kind != CancelTask {
 					t.Errorf("ctrl+x gives %+v", e)
 				}

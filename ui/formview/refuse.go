@@ -12,11 +12,20 @@ import (
 // inputResponses hold results and no errors, so nothing says no to a completion
 // that a task asks for (tasks.md, "Task Update Requests").
 func mute(q taskmodel.Question, gen taskmodel.Generation) bool {
-	return q.Kind == taskmodel.AskSampling && gen == taskmodel.GenExtension && q.Task.ID != "" && !q.Receiver
+	return wantsCompletion(q) && gen == taskmodel.GenExtension && q.Task.ID != "" && !q.Receiver
+}
+
+// wantsCompletion reports whether a completion is asked for, also one that cannot be
+// given since it is to come with tools.
+func wantsCompletion(q taskmodel.Question) bool {
+	return q.Kind == taskmodel.AskSampling || q.Kind == taskmodel.AskUnsupported && q.Method == "sampling/createMessage"
 }
 
 // noWay says so.
-const noWay = "2026-07-28 has no way to say no to a completion. Write one, put it aside, or cancel the task."
+const (
+	noNo  = "2026-07-28 has no way to say no to a completion."
+	noWay = noNo + " Write one, put it aside, or cancel the task."
+)
 
 // sends says in words what declining or cancelling a question sends.
 func sends(q taskmodel.Question, what EventKind, gen taskmodel.Generation) string {
@@ -27,9 +36,9 @@ func sends(q taskmodel.Question, what EventKind, gen taskmodel.Generation) strin
 	switch {
 	case q.Repeat.Tool != "":
 		return "sends nothing; the call is not made again"
-	case q.Kind == taskmodel.AskSampling && gen == taskmodel.GenExtension:
+	case wantsCompletion(q) && gen == taskmodel.GenExtension:
 		return "sends nothing; the call is given up" // client/sampling, "Error Handling"
-	case q.Kind == taskmodel.AskSampling:
+	case wantsCompletion(q):
 		return "sends error -1, User rejected sampling request"
 	}
 	return "sends " + word + ", without content"

@@ -246,12 +246,27 @@ func (m *unknown) Update(k *keymap.Map, msg tea.Msg) Event {
 	if ok && m.ask == None && (key.Matches(km, k.VisitOpen.Binding) || key.Matches(km, k.FormSend.Binding) || key.Matches(km, k.VisitRetry.Binding) || key.Matches(km, k.VisitCopy.Binding)) {
 		return Event{}
 	}
+	if ok && m.ask == None && mute(m.q, m.gen) {
+		switch {
+		case key.Matches(km, k.FormDecline.Binding):
+			return Event{}
+		case key.Matches(km, k.FormCancel.Binding):
+			return Event{Kind: CancelTask}
+		}
+	}
 	return m.visit.Update(k, msg)
 }
 
 func (m *unknown) View(th *theme.Theme, w, h int) string {
 	lines := wording(m.q.Message)(th, w)
-	lines = append(lines, th.Warn.Render(safe.Truncate("! mcptasks cannot answer this kind of question ("+safe.Line(orElse(m.q.Method, string(m.q.Kind)))+"). It can be declined.", w, safe.Ellipsis)), "")
+	way := "It can be declined."
+	if mute(m.q, m.gen) {
+		way = noNo + " Put it aside, or cancel the task."
+	}
+	for _, l := range safe.Wrap("! mcptasks cannot answer this kind of question ("+safe.Line(orElse(m.q.Method, string(m.q.Kind)))+"). "+way, w) {
+		lines = append(lines, th.Warn.Render(l))
+	}
+	lines = append(lines, "")
 	for _, l := range safe.Lines(pretty(m.q.Params)) {
 		lines = append(lines, "  "+th.Dim.Render(safe.Truncate(l, max(w-2, 1), safe.Ellipsis)))
 	}
@@ -263,5 +278,10 @@ func (m *unknown) View(th *theme.Theme, w, h int) string {
 }
 
 func (m *unknown) Keys(k *keymap.Map) []keymap.Binding {
+	if mute(m.q, m.gen) {
+		task := k.FormCancel
+		task.Short = "cancel task"
+		return []keymap.Binding{task, k.FormAside}
+	}
 	return []keymap.Binding{k.FormDecline, k.FormCancel, k.FormAside}
 }
