@@ -141,7 +141,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	opts := monitor.Options{
 		Servers:  specs,
 		Readonly: g.Readonly, Log: log, Version: version().Module,
-		FetchResults: g.Fetch || !g.Headless, NoAsk: g.Headless && !g.Fetch,
+		FetchResults: g.Fetch || !g.Headless, NoAsk: g.Headless && !g.Fetch, Glance: g.Glance,
 		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), MaxDepth: f.Limits.Depth, PollMin: time.Duration(f.Poll.Min),
 		WireEntries: f.Limits.Log, MaxQuestions: f.Limits.Questions,
 	}

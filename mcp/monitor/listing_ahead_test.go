@@ -99,3 +99,38 @@ func (f *fakeServer) at(method string) time.Time {
 	}
 	return time.Time{}
 }
+
+// What a glance finds ended already is shown and not written down; what is not
+// over is, and so is the end of what was known before.
+func TestGlanceRemembersWhatIsNotOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.put("known", taskmodel.Working)
+		a := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		a.sleep(2 * time.Second)
+		a.end()
+		f = newFake(taskmodel.GenCore)
+		f.put("known", taskmodel.Completed)
+		f.put("over", taskmodel.Completed)
+		f.put("runs", taskmodel.Working)
+		j := openJournal(t, dir, "mcptasks ls")
+		b := run(t, func(o *Options) { o.Journal, o.Glance, o.FetchResults = j, true, false }, []string{"ci"}, f)
+		b.sleep(2 * time.Second)
+		if n := b.board().Len(); n != 3 {
+			t.Errorf("%d tasks show, want 3", n)
+		}
+		b.end()
+		r, err := j.Restore(t.Context(), "target:ci")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]taskmodel.Status{}
+		for _, x := range r.Tasks {
+			got[x.ID] = x.Status
+		}
+		if len(got) != 2 || got["known"] != taskmodel.Completed || got["runs"] != taskmodel.Working {
+			t.Errorf("remembered: %v", got)
+		}
+	})
+}

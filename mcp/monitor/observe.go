@@ -85,6 +85,10 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 		default:
 			// A listing brings thousands at once, and would bring them again.
 			later := e.Kind == taskmodel.EventCreated && o.Source == taskmodel.FromList && !t.Ours
+			if later && m.o.Glance && t.Terminal() {
+				m.emit(s.audited(e, now))
+				continue
+			}
 			m.historyOf(s, e, now, func(entry *journal.Entry) { entry.Later = later })
 		}
 	}

@@ -44,6 +44,11 @@ type Options struct {
 	// Ask is called. A server may hand a question out once: a command that
 	// only looks must not take it.
 	NoAsk bool
+	// Glance leaves out of the journal what a listing finds that had ended before
+	// it was ever heard of: a command that prints a listing and ends would spend
+	// most of its time on writing down what cannot change any more. What is not
+	// over, what is known and what is ours is journalled as ever.
+	Glance bool
 	// Taps says which of the taps that the journal knows are to be shown, by their
 	// label; nil: none.
 	Taps func(label string) bool

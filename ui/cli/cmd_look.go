@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -114,6 +115,7 @@ func (r *run) lsCmd() *cobra.Command {
 			}
 			ctx, cancel := r.bound(cmd.Context(), usualLimit)
 			defer cancel()
+			r.g.Glance = true
 			return r.withMonitor(ctx, orNil(only), func(ctx context.Context, s *session) error {
 				late := s.settle(ctx, true)
 				v, now := s.m.Board(), r.env.Now()
@@ -124,9 +126,9 @@ func (r *run) lsCmd() *cobra.Command {
 				for _, st := range chosen {
 					want[strings.TrimSpace(st)] = true
 				}
-				var values []any
 				rows := [][]string{{"STATUS", "TASK", "TOOL", "PROGRESS", "AGE", "TTL", "MESSAGE"}}
 				table := r.g.Output == "table"
+				out := &taskStream{w: bufio.NewWriterSize(r.env.Stdout, 1<<16), array: r.g.Output == "json"}
 				for i := range view.Len() {
 					t := view.Row(i).Task
 					if t == nil || len(want) > 0 && !want[string(t.Status)] {
@@ -135,11 +137,19 @@ func (r *run) lsCmd() *cobra.Command {
 					if table {
 						rows = append(rows, []string{statusWords(*t), safe.Line(t.Key.String()), orElse(safe.Line(t.Tool), "–"), orElse(progressWords(*t), "–"),
 							ageWords(*t, now), ttlWords(*t, now), messageWords(*t)})
-					} else {
-						values = append(values, shapeTask(*t, v, false))
+						continue
+					}
+					j := shapeTask(*t, v, false)
+					if err := out.put(&j); err != nil {
+						return fmt.Errorf("standard output: %w", err)
 					}
 				}
-				if err := r.printList(values, rows, ""); err != nil {
+				if table {
+					err = r.printList(nil, rows, "")
+				} else if err = out.end(); err != nil {
+					err = fmt.Errorf("standard output: %w", err)
+				}
+				if err != nil {
 					return err
 				}
 				none := noTasks(v, chosen, filter)

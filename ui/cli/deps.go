@@ -50,6 +50,8 @@ type Global struct {
 	// Fetch makes a command's monitor do what the screens' does by itself: fetch
 	// the results of ended tasks, and open the way of questions.
 	Fetch bool
+	// Glance: what a listing finds ended already is shown and not remembered.
+	Glance bool
 }
 
 // Deps are what main hands in.

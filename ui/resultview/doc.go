@@ -9,6 +9,6 @@
 // are sanitised, coloured and wrapped when they are shown, and only small
 // markdown and small pictures are rendered without being asked for.
 //
-// It imports taskmodel, blocks, keymap, theme, kit and safe, and glamour for
+// It imports taskmodel, blocks, keymap, theme, kit and safe, and the parser of goldmark for
 // markdown. Reading and saving without a screen is in package blocks.
 package resultview

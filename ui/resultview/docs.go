@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/charmbracelet/x/ansi"
 
 	"mcptasks/ui/kit"
 	"mcptasks/ui/safe"
@@ -142,19 +141,17 @@ func (d lineDoc) Find(pattern string) []int {
 	return out
 }
 
-// A styledDoc is text that is styled already, by SGR sequences alone.
-type styledDoc struct{ lines []string }
+// A styledDoc is text that has its styles already.
+type styledDoc struct{ lines [][]kit.Span }
 
 func (d styledDoc) Len() int { return len(d.lines) }
 
-func (d styledDoc) Spans(_ *theme.Theme, i int) []kit.Span {
-	return []kit.Span{{Text: d.lines[i]}}
-}
+func (d styledDoc) Spans(_ *theme.Theme, i int) []kit.Span { return d.lines[i] }
 
 func (d styledDoc) Find(pattern string) []int {
 	var out []int
 	for i, l := range d.lines {
-		if _, _, ok := match(ansi.Strip(l), pattern); ok {
+		if _, _, ok := match(plainOf(l), pattern); ok {
 			out = append(out, i)
 		}
 	}

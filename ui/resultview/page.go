@@ -426,7 +426,7 @@ func dropCells(spans []kit.Span, n int) []kit.Span {
 // tear.
 func styled(s section) bool {
 	switch s.doc.(type) {
-	case styledDoc, *imageDoc:
+	case *imageDoc:
 		return true
 	}
 	return false

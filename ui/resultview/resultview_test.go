@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"image/png"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,6 +22,8 @@ import (
 	"mcptasks/ui/screentest"
 	"mcptasks/ui/theme"
 )
+
+var sgr = regexp.MustCompile("\x1b\\[[0-9;:]*m")
 
 type driver struct {
 	t *testing.T

@@ -32,7 +32,7 @@ func (v *View) build(th *theme.Theme, w int) {
 		return
 	}
 	if v.builtW != w || v.built != th {
-		v.md = map[int][]string{}
+		v.md = map[int][][]kit.Span{}
 	}
 	v.built, v.builtW, v.builtGen = th, w, v.gen
 	bad := func(th *theme.Theme) theme.Style { return th.Error }
@@ -142,13 +142,10 @@ func (v *View) textSection(th *theme.Theme, i, w int) section {
 		} else if looksMarkdown(b.Text) {
 			lines, ok := v.md[i]
 			if !ok {
-				var err error
-				if lines, err = renderMarkdown(b.Text, th, min(w, 100)); err != nil {
-					lines = nil
-				}
+				lines = renderMarkdown(b.Text, th, min(w, 100))
 				v.md[i] = lines
 			}
-			if lines != nil {
+			if len(lines) > 0 {
 				return section{styledDoc{lines}, i, true, 0}
 			}
 		}

@@ -61,7 +61,7 @@ type View struct {
 	docs  map[int]doc    // of text, as written
 	jsons map[int]doc    // of JSON, by block; -1: that of the whole
 	lazy  lazyDocs
-	md    map[int][]string
+	md    map[int][][]kit.Span
 	builtW,
 	builtGen, gen,
 	canvasGen int
@@ -78,7 +78,7 @@ type tab struct {
 
 // New makes the view of an outcome.
 func New(o taskmodel.Outcome, opt Options) *View {
-	v := &View{o: o, opt: opt, plain: map[int]bool{}, force: map[int]bool{}, imgs: map[int]*imageDoc{}, notes: map[int]string{}, docs: map[int]doc{}, jsons: map[int]doc{}, md: map[int][]string{}}
+	v := &View{o: o, opt: opt, plain: map[int]bool{}, force: map[int]bool{}, imgs: map[int]*imageDoc{}, notes: map[int]string{}, docs: map[int]doc{}, jsons: map[int]doc{}, md: map[int][][]kit.Span{}}
 	if o.Result != nil {
 		v.res = blocks.Read(o.Result)
 	}
