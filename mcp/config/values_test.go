@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,6 +95,48 @@ env = { API_KEY = "secret-8", MODE = "${M}" }
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+}
+
+// Every key that there is stands in the README's configuration, and every
+// setting of the whole program among the values with its default.
+func TestEveryKeyIsTold(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(b), "\n## Configuration\n")
+	text, _, _ = strings.Cut(text, "\n### ")
+	told := map[string]bool{}
+	for _, word := range regexp.MustCompile(`[a-z_]+`).FindAllString(text, -1) {
+		told[word] = true
+	}
+	shown := map[string]Value{}
+	for _, v := range (Config{}).Values() {
+		shown[v.Key] = v
+	}
+	var check func(typ reflect.Type, at string)
+	check = func(typ reflect.Type, at string) {
+		for typ.Kind() == reflect.Map || typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+			if typ.Kind() == reflect.Struct {
+				at = join(at, "NAME")
+			}
+		}
+		if typ.Kind() != reflect.Struct {
+			if v, ok := shown[at]; !strings.HasPrefix(at, "servers.") && !slices.Contains([]string{"keys", "views", "ui.themes"}, at) && (!ok || v.Value == "" || v.From != "default") {
+				t.Errorf("%s is not among the values with its default: %+v", at, v)
+			}
+			return
+		}
+		for i := range typ.NumField() {
+			key := typ.Field(i).Tag.Get("toml")
+			if !told[key] {
+				t.Errorf("the README's configuration does not tell of %s", join(at, key))
+			}
+			check(typ.Field(i).Type, join(at, key))
+		}
+	}
+	check(reflect.TypeOf(File{}), "")
 }
 
 // What the README shows of a configuration file can be written so.
