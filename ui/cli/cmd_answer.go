@@ -333,6 +333,18 @@ func (s *session) afterAnswer(ctx context.Context, k taskmodel.Key) {
 	})
 }
 
+// howToAnswer says how a question can be answered after this command, whose end
+// is that of the tasks of a server that is a command.
+func (s *session) howToAnswer(q taskmodel.Question, who string) string {
+	switch {
+	case q.Task.ID == "":
+		return "--on-input accept=JSON answers it, or a terminal"
+	case s.o.StdioOf != nil && s.o.StdioOf(q.Task.Server):
+		return q.Task.Server + " is a command, and the task ends with this process: the same with --on-input accept=JSON, or at a terminal, answers it"
+	}
+	return "mcptasks answer " + who
+}
+
 // onInput does with one question what --on-input says.
 func (s *session) onInput(ctx context.Context, q taskmodel.Question) error {
 	who := q.Task.String()
@@ -346,7 +358,7 @@ func (s *session) onInput(ctx context.Context, q taskmodel.Question) error {
 	ans := taskmodel.Answer{Question: q.ID}
 	switch {
 	case policy == "exit":
-		return failf("input_needed", q.ID.Server, "%s needs input (%s): %s; mcptasks answer %s", who, q.Kind, safe.Line(q.Message), who)
+		return failf("input_needed", q.ID.Server, "%s needs input (%s): %q; %s", who, q.Kind, safe.Line(q.Message), s.howToAnswer(q, who))
 	case policy == "decline":
 		ans.Action = taskmodel.Decline
 	case policy == "cancel":

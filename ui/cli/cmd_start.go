@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mcptasks/mcp"
 	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/form"
@@ -107,9 +111,29 @@ func (s *session) arguments(ctx context.Context, server, tool string, pairs []st
 		return raw, nil
 	}
 	if problems := form.ValidateAnswer(schema, raw); len(problems) > 0 {
-		return nil, failf("usage", server, "the arguments do not fit %s: %s (--no-check sends them all the same)", tool, problemWords(problems))
+		return nil, failf("usage", server, "the arguments do not fit %s: %s%s (--no-check sends them all the same)", tool, problemWords(problems), strangers(schema, raw))
 	}
 	return raw, nil
+}
+
+// strangers names the arguments that a tool does not have beside those that it
+// has: what does not fit may be no more than a slip of the pen.
+func strangers(schema, raw json.RawMessage) string {
+	var s struct{ Properties map[string]json.RawMessage }
+	var given map[string]json.RawMessage
+	if json.Unmarshal(schema, &s) != nil || json.Unmarshal(raw, &given) != nil {
+		return ""
+	}
+	var strange []string
+	for _, k := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := s.Properties[k]; !ok {
+			strange = append(strange, k)
+		}
+	}
+	if len(strange) == 0 || len(s.Properties) == 0 {
+		return ""
+	}
+	return safe.Line("; it has no argument " + strings.Join(strange, ", ") + "; its arguments are " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "))
 }
 
 func problemWords(problems []form.Problem) string {
@@ -125,7 +149,11 @@ func problemWords(problems []form.Problem) string {
 func (s *session) start(ctx context.Context, req monitor.StartRequest, wait bool) error {
 	rep, err := beside(ctx, s, nil, req.Server, func(ctx context.Context) (monitor.StartReply, error) { return s.m.Start(ctx, req) })
 	if err != nil {
-		return classify(err, req.Server)
+		e := classify(err, req.Server)
+		if errors.Is(err, mcp.ErrUnsupported) && !req.Plain {
+			e.Message += "; --plain calls it without one"
+		}
+		return e
 	}
 	if rep.Note != "" {
 		fmt.Fprintln(s.env.Stderr, "mcptasks: "+safe.Line(rep.Note))

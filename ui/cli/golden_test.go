@@ -31,8 +31,10 @@ type world struct {
 	fleet  []demo.Member
 	state  string
 	only   []string     // the servers that are configured; nil: all
+	mute   string       // a server that never answers; "": none
 	dead   string       // a server that cannot be reached; "": none
 	opened []cli.Global // for what something was opened
+	stdio  bool         // the servers are commands: their tasks end with the process
 	tty    bool
 	stdin  string
 	getenv map[string]string
@@ -55,7 +57,7 @@ func (w *world) open(_ context.Context, g cli.Global) (*cli.Opened, error) {
 	if mem != nil {
 		opts.Journal = mem.Store()
 	}
-	o := &cli.Opened{Notes: notes, Memory: mem, StdioOf: func(string) bool { return false }}
+	o := &cli.Opened{Notes: notes, Memory: mem, StdioOf: func(string) bool { return w.stdio }}
 	for _, m := range w.fleet {
 		if w.only != nil && !contains(w.only, m.Name) {
 			continue
@@ -72,6 +74,12 @@ func (w *world) open(_ context.Context, g cli.Global) (*cli.Opened, error) {
 			opts.Servers = append(opts.Servers, monitor.ServerSpec{Name: w.dead, Target: "nowhere", Source: "test", Autostart: true, Dialer: unreachable{}})
 		}
 	}
+	if w.mute != "" {
+		o.Names = append(o.Names, w.mute)
+		if g.Only == nil || contains(g.Only, w.mute) {
+			opts.Servers = append(opts.Servers, monitor.ServerSpec{Name: w.mute, Target: "nowhere", Source: "test", Autostart: true, Dialer: silent{}})
+		}
+	}
 	mon := monitor.New(opts)
 	o.Monitor, o.Run = mon, mon.Run
 	o.Close = func() error { return mem.Close() }
@@ -85,6 +93,15 @@ func (unreachable) Dial(context.Context, string) (jsonrpc.Conn, error) {
 	return nil, errors.New("connection refused")
 }
 func (unreachable) Kind() string { return "http" }
+
+// silent is a server that cannot even be connected to.
+type silent struct{}
+
+func (silent) Dial(ctx context.Context, _ string) (jsonrpc.Conn, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+func (silent) Kind() string { return "http" }
 
 // only stands for what succeeds with one server.
 func only(this, server string) error {
@@ -267,9 +284,15 @@ func TestGolden(t *testing.T) {
 			w.golden("start_bad_args", "start", "ci", "build", "target=moon")
 			w.golden("start_bad_json", "start", "ci", "build", "--args", "{", "-o", "json")
 			w.golden("start_no_tool", "start", "ci", "nope")
+			w.golden("start_slip", "start", "ci", "build", "taget=api")
+			w.golden("start_not_as_a_task", "start", "ci", "read_status")
 			w.golden("start_readonly_json", "start", "ci", "build", "target=api", "--readonly", "-o", "json")
 			if _, errs, code := w.run("start", "deploy", "deploy_release", "service=api", "version=v1.2.3", "--wait", "-o", "json"); code != 6 || !strings.Contains(errs, `"kind":"input_needed"`) {
 				w.t.Errorf("exit %d: %s", code, errs)
+			}
+			w.stdio = true
+			if _, errs, code := w.run("start", "deploy", "deploy_release", "service=api", "version=v1.2.3", "--wait"); code != 6 || !strings.Contains(errs, "ends with this process: the same with --on-input") {
+				w.t.Errorf("a task that ends with the process cannot be answered after it: exit %d: %s", code, errs)
 			}
 		}},
 		{"wait", func(w *world) {
@@ -349,6 +372,9 @@ func TestGolden(t *testing.T) {
 			w.golden("ls_unreachable_json", "ls", "-o", "json")
 			w.golden("ls_unreachable_jsonl", "ls", "-o", "jsonl")
 			w.golden("servers_unreachable", "servers")
+			w.mute = "mute"
+			w.golden("ls_no_answer", "ls", "--timeout", "3s")
+			w.golden("tools_no_answer_json", "tools", "mute", "--timeout", "3s", "-o", "json")
 			w.golden("tools_unreachable", "tools", "gone")
 		}},
 		{"answered", func(w *world) {

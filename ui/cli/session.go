@@ -107,14 +107,30 @@ func listed(s taskmodel.Server) bool {
 // settle waits until all servers that were started have been tried and, with
 // list, listed.
 func (s *session) settle(ctx context.Context, list bool) error {
-	return s.await(ctx, func(v *board.Version) bool {
+	var late []string
+	err := s.await(ctx, func(v *board.Version) bool {
+		late = nil
 		for _, sv := range v.Servers() {
 			if !tried(sv) || list && !listed(sv) {
-				return false
+				late = append(late, sv.Name)
 			}
 		}
-		return true
+		return late == nil
 	})
+	return tooLate(err, late...)
+}
+
+// tooLate names the servers for which there was no time left; another error is
+// left as it is.
+func tooLate(err error, servers ...string) error {
+	if !errors.Is(err, context.DeadlineExceeded) || len(servers) == 0 {
+		return err
+	}
+	only := ""
+	if len(servers) == 1 {
+		only = servers[0]
+	}
+	return failf("timeout", only, "no answer yet from %s, and the time for it is over; --timeout gives more", strings.Join(servers, ", "))
 }
 
 // serverError is the error of a server that cannot be used now, nil when it can.
@@ -148,7 +164,7 @@ func (s *session) need(ctx context.Context, name string) (taskmodel.Server, erro
 		return !ok || tried(sv)
 	})
 	if err != nil {
-		return taskmodel.Server{}, err
+		return taskmodel.Server{}, tooLate(err, name)
 	}
 	sv, ok := s.m.Board().Server(name)
 	if !ok {
