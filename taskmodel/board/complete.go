@@ -35,6 +35,9 @@ func CompleteWith(text string, cursor int, values func(name string) []string) []
 		start--
 	}
 	before, tok, after := string(runes[:start]), string(runes[start:cursor]), string(runes[cursor:])
+	if good, _, err := ParseFilterSoFar(before); err != nil && !fieldAtFault(before[len(good):]) {
+		return nil // the cursor stands within a regular expression or quotes that have a space
+	}
 	body := strings.TrimLeft(tok, "!")
 	lead := tok[:len(tok)-len(body)]
 	name, value, isField := strings.Cut(body, ":")
@@ -68,6 +71,14 @@ func CompleteWith(text string, cursor int, values func(name string) []string) []
 		}
 	}
 	return out
+}
+
+// fieldAtFault reports whether text begins with a field that there is not, and
+// nothing else is wrong with it: what comes after it can be completed.
+func fieldAtFault(text string) bool {
+	p := &filterParser{text: strings.TrimLeft(strings.TrimSpace(text), "!")}
+	name, ok := p.fieldName()
+	return ok && slices.Index(fieldNames, strings.ToLower(name)) <= 0
 }
 
 // words are the values that a field has on the board, or can have.

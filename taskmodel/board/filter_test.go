@@ -40,6 +40,7 @@ func TestFilter(t *testing.T) {
 		{`"rollout of"`, true}, {`"of rollout"`, false}, {"12:30", true}, {"nope,prod", true}, {"nope,never", false},
 		// regular expressions
 		{"/v\\d+\\.\\d+/", true}, {"/^approve/", true}, {"/^Approve/", true}, {"/^APProve/", false}, {"/^deploy_|^x/", true},
+		{`/rollout of v2/`, true}, {`/of rollout/`, false}, {`msg:/to prod\?/ tool:deploy`, true}, {`!/rollout of/`, false},
 		{`/rollout\s+of/`, true}, {`/a\/b/`, false}, {"msg:/prod\\?/", true}, {"tool:/^deploy/", true}, {"status:/^work/", false},
 		{"/[a-z]pprove/", true}, {"/^[[:upper:]]pp/", true}, {`/^\x41pp/`, true}, {"/[^a-z]v2/", true}, {`/^[@-_]pp/`, true},
 		// not
@@ -104,6 +105,10 @@ func TestFilterErrors(t *testing.T) {
 		words  string
 	}{
 		{"ok nofield:x", 4, "no field"},
+		{"statsu:x", 1, `did you mean "status:"?`},
+		{"a Serv:x", 3, `did you mean "server:"?`},
+		{"zzzz:x", 1, `no field "zzzz"; the fields are status, server`},
+		{"/two words", 1, "lacks its closing /"},
 		{"status:", 8, "needs a value"},
 		{"status:a,", 10, "needs a value"},
 		{"status:a, b", 10, "needs a value"},
@@ -127,6 +132,19 @@ func TestFilterErrors(t *testing.T) {
 		var fe *FilterError
 		if !errors.As(err, &fe) || fe.Column != tc.column || !strings.Contains(fe.Message, tc.words) {
 			t.Errorf("%.20q: %v, want column %d and %q", tc.text, err, tc.column, tc.words)
+		}
+	}
+}
+
+// While an expression is typed, the terms before the one at fault count.
+func TestFilterSoFar(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "a b": "a b", "a statsu:x": "a", "server:ci /rollout of": "server:ci", `server:ci "of the`: "server:ci", "age:>": "", "a b\"c": "a",
+		"a /x y/ has:": "a /x y/",
+	} {
+		good, f, err := ParseFilterSoFar(text)
+		if good != want || f.String() != MustParseFilter(want).String() || (err == nil) != (text == want) {
+			t.Errorf("%q: %q, %q, %v; want %q", text, good, f, err, want)
 		}
 	}
 }
@@ -208,6 +226,9 @@ func TestFilterComplete(t *testing.T) {
 		{"has:in", 6, []string{"has:input"}},
 		{"age:<1d", 7, []string{"age:<1d"}},
 		{"nope:x", 6, nil},
+		{"/two sta", 8, nil}, // within the regular expression
+		{"/two words/ sta", 15, []string{"/two words/ status:", "/two words/ standing:"}},
+		{"nope:x sta", 10, []string{"nope:x status:", "nope:x standing:"}},
 		{"zzz", 3, nil},
 	} {
 		if got := (&Filter{}).Complete(tc.text, tc.cursor, v); !slices.Equal(got, tc.want) {

@@ -20,25 +20,40 @@ const (
 
 // ParseFilter reads a filter expression (see Filter). Errors are *FilterError.
 func ParseFilter(text string) (*Filter, error) {
+	_, f, err := parseFilter(text)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// ParseFilterSoFar reads an expression that is being typed: with an error come
+// the terms before the one at fault, and the text that they stand for.
+func ParseFilterSoFar(text string) (good string, f *Filter, err error) {
+	return parseFilter(text)
+}
+
+func parseFilter(text string) (string, *Filter, error) {
 	if len(text) > maxFilter {
-		return nil, &FilterError{Column: 1, Message: fmt.Sprintf("the filter is longer than %d bytes", maxFilter)}
+		return "", &Filter{}, &FilterError{Column: 1, Message: fmt.Sprintf("the filter is longer than %d bytes", maxFilter)}
 	}
 	if !utf8.ValidString(text) {
-		return nil, &FilterError{Column: 1, Message: "the filter is no valid text"}
+		return "", &Filter{}, &FilterError{Column: 1, Message: "the filter is no valid text"}
 	}
 	p := &filterParser{text: text}
 	f := &Filter{}
 	for {
+		good := strings.TrimSpace(text[:p.at])
 		p.spaces()
 		if p.done() {
-			return f, nil
+			return good, f, nil
 		}
 		if len(f.terms) == maxTerms {
-			return nil, p.fail(p.at, "there are more than %d terms", maxTerms)
+			return good, f, p.fail(p.at, "there are more than %d terms", maxTerms)
 		}
 		t, err := p.term()
 		if err != nil {
-			return nil, err
+			return good, f, err
 		}
 		f.terms = append(f.terms, t)
 	}
@@ -102,8 +117,12 @@ func (p *filterParser) term() (t term, err error) {
 	if name, ok := p.fieldName(); ok {
 		i := slices.Index(fieldNames, strings.ToLower(name))
 		if i <= 0 {
-			return t, p.fail(start, "there is no field %q; the fields are %s (put text with a colon in quotes)",
-				name, strings.Join(fieldNames[1:], ", "))
+			near := ""
+			if n := nearestField(strings.ToLower(name)); n != "" {
+				near = fmt.Sprintf("did you mean %q? ", n+":")
+			}
+			return t, p.fail(start, "there is no field %q; %sthe fields are %s (put text with a colon in quotes)",
+				name, near, strings.Join(fieldNames[1:], ", "))
 		}
 		t.field = field(i)
 		if p.bangs() {
@@ -138,6 +157,50 @@ func (p *filterParser) fieldName() (string, bool) {
 	name := p.text[p.at:i]
 	p.at = i + 1
 	return name, true
+}
+
+// nearestField is the field that a name was probably meant to be: one of which it
+// is the beginning, or which takes the same letters but for one or two of them in
+// another place. "" when there is none.
+func nearestField(name string) string {
+	best, most := "", 3
+	for _, f := range fieldNames[1:] {
+		d := changes(name, f)
+		if strings.HasPrefix(f, name) || strings.HasPrefix(name, f) {
+			d = 1
+		}
+		if d < most && d < len(name) {
+			best, most = f, d
+		}
+	}
+	return best
+}
+
+// changes is how many letters have to be changed, added or left out, or two
+// neighbours swapped, to make one word of another.
+func changes(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			n := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				n = min(n, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = n
+		}
+	}
+	return rows[len(a)][len(b)]
 }
 
 func (p *filterParser) alt(f field) (alt, error) {

@@ -44,6 +44,9 @@ type Row struct {
 	Heading string // set for a group's heading; Count is then its size
 	Count   int
 	Folded  bool
-	Task    *taskmodel.Task // nil for a heading
-	Rev     uint64          // another one when the task is another; for caches
+	// ByStatus counts the tasks of a server's group; nil for other rows. It is
+	// the caller's.
+	ByStatus map[taskmodel.Status]int
+	Task     *taskmodel.Task // nil for a heading
+	Rev      uint64          // another one when the task is another; for caches
 }

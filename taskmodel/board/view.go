@@ -32,6 +32,7 @@ type View struct {
 	match   matcher
 
 	sizes  map[string]int // of the groups, counted over shown
+	tally  map[standing]int
 	groups []group
 	rows   int
 }
@@ -46,9 +47,16 @@ type group struct {
 	row    int // of the heading
 }
 
+// A standing is the key of a count of tasks: those of a server's group that have
+// a status.
+type standing struct {
+	group  string
+	status taskmodel.Status
+}
+
 // NewView returns a view of nothing, in the default order, unfiltered.
 func NewView() *View {
-	return &View{sizes: map[string]int{}}
+	return &View{sizes: map[string]int{}, tally: map[standing]int{}}
 }
 
 // Set says what to show from the next Update on. The view keeps its own copy.
@@ -65,6 +73,7 @@ func (w *View) Settings() Settings { return w.want }
 func (w *View) Fork() *View {
 	f := *w
 	f.sizes = maps.Clone(w.sizes)
+	f.tally = maps.Clone(w.tally)
 	f.groups = slices.Clone(w.groups)
 	if w.all != nil {
 		f.all = w.all.clone()
@@ -184,10 +193,10 @@ func (w *View) refilter(from *list) {
 		w.shown = newList(w.all.compare, rows)
 	}
 	clear(w.sizes)
+	clear(w.tally)
 	if w.have.Group != "" {
 		w.shown.from(0, func(r *row) bool {
-			name, _, _ := w.order.group(r)
-			w.sizes[name]++
+			w.count(r, 1)
 			return true
 		})
 	}
@@ -222,6 +231,13 @@ func (w *View) count(r *row, n int) {
 	name, _, _ := w.order.group(r)
 	if w.sizes[name] += n; w.sizes[name] <= 0 {
 		delete(w.sizes, name)
+	}
+	if w.have.Group != "server" {
+		return
+	}
+	k := standing{name, r.status()}
+	if w.tally[k] += n; w.tally[k] <= 0 {
+		delete(w.tally, k)
 	}
 }
 
@@ -316,11 +332,26 @@ func (w *View) Rows(from, n int) []Row {
 		g := w.groups[i]
 		skip := max(from-g.row, 0)
 		if skip == 0 {
-			out = append(out, Row{Heading: g.name, Count: g.size, Folded: g.folded})
+			out = append(out, Row{Heading: g.name, Count: g.size, Folded: g.folded, ByStatus: w.standings(g.name)})
 			skip = 1
 		}
 		if !g.folded {
 			take(g.start+skip-1, min(g.size-(skip-1), n-len(out)))
+		}
+	}
+	return out
+}
+
+// standings counts a server's group by status. It costs a look at each status
+// of each group, and there are few.
+func (w *View) standings(group string) map[taskmodel.Status]int {
+	if w.have.Group != "server" {
+		return nil
+	}
+	out := map[taskmodel.Status]int{}
+	for k, n := range w.tally {
+		if k.group == group {
+			out[k.status] += n
 		}
 	}
 	return out

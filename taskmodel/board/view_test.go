@@ -2,6 +2,7 @@ package board
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -40,7 +41,7 @@ func randomTask(r *rand.Rand) taskmodel.Task {
 func lines(w *View) (out []string) {
 	for _, r := range w.Rows(0, w.Len()) {
 		if r.Task == nil {
-			out = append(out, fmt.Sprintf("%s %d %v", r.Heading, r.Count, r.Folded))
+			out = append(out, fmt.Sprintf("%s %d %v %v", r.Heading, r.Count, r.Folded, r.ByStatus))
 		} else {
 			out = append(out, r.Task.Key.String())
 		}
@@ -109,9 +110,14 @@ func TestViewFollows(t *testing.T) {
 func checkView(t *testing.T, w *View, v *Version, now time.Time) {
 	t.Helper()
 	f, n := w.Settings().Filter, 0
+	byStatus := map[string]map[taskmodel.Status]int{}
 	v.Tasks(func(task *taskmodel.Task) bool {
 		if f.Match(task, now) {
 			n++
+			if byStatus[task.Server] == nil {
+				byStatus[task.Server] = map[taskmodel.Status]int{}
+			}
+			byStatus[task.Server][task.Status]++
 		}
 		return true
 	})
@@ -134,6 +140,9 @@ func checkView(t *testing.T, w *View, v *Version, now time.Time) {
 		if r.Task == nil {
 			if w.IndexHeading(r.Heading) != i {
 				t.Fatalf("heading %q is not at %d", r.Heading, i)
+			}
+			if w.Settings().Group == "server" && !maps.Equal(r.ByStatus, byStatus[r.Heading]) {
+				t.Fatalf("heading %q counts %v, the tasks %v", r.Heading, r.ByStatus, byStatus[r.Heading])
 			}
 		} else if at := w.Index(r.Task.Key); at != i {
 			t.Fatalf("%v is at %d, Index says %d", r.Task.Key, i, at)
