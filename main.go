@@ -263,7 +263,8 @@ func (w *wiring) uiOptions(g cli.Global, o *cli.Opened) (ui.Options, error) {
 		NoSide: f.UI.Details == "none" || f.UI.Details == "full",
 		List:   list.Options{Columns: f.UI.Columns, Sort: board.SortColumn(f.UI.Sort), Group: f.UI.Group, Empty: w.empty()},
 		Notify: notify.Rules{Hook: f.Notify.Hook, OnlyAfter: time.Duration(f.Notify.OnlyAfter), Filter: f.Notify.Filter,
-			NoBell: f.Notify.Bell != nil && !*f.Notify.Bell, NoTerminal: f.Notify.Terminal != nil && !*f.Notify.Terminal},
+			NoBell: off(f.Notify.Bell), NoTerminal: off(f.Notify.Terminal), NoTitle: off(f.Notify.Title), NoStatus: off(f.Notify.Status),
+			Focused: f.Notify.Focused, Style: f.Notify.Style},
 	}
 	if dir := stateDir(g.State); dir != "" { // else views last for this run
 		opts.ViewsFile = filepath.Join(dir, "views.json")
@@ -291,6 +292,9 @@ func (w *wiring) uiOptions(g cli.Global, o *cli.Opened) (ui.Options, error) {
 	}
 	return opts, nil
 }
+
+// off reports whether something that is on by itself was switched off.
+func off(b *bool) bool { return b != nil && !*b }
 
 // empty says what to do where there are no servers.
 func (w *wiring) empty() []string {

@@ -99,6 +99,10 @@ mine = "server:ci"
 [notify]
 bell = false
 terminal = true
+title = false
+status = false
+focused = true
+style = "osc777"
 hook = ["notify-send"]
 only_after = "2m"
 filter = "status:failed"
@@ -133,6 +137,9 @@ megabytes = 100
 	}
 	if c.File.Limits.Message != 64<<20 || c.File.Limits.Result != 4096 || c.File.Limits.Questions != 7 || c.File.Limits.ResultsTotal != 1e9 || c.File.History.Days != 30 {
 		t.Errorf("limits = %+v, history %+v", c.File.Limits, c.File.History)
+	}
+	if n := c.File.Notify; n.Title == nil || *n.Title || n.Status == nil || *n.Status || !n.Focused || n.Style != "osc777" {
+		t.Errorf("notify = %+v", n)
 	}
 	if c.File.Notify.Bell == nil || *c.File.Notify.Bell || c.File.Views["mine"] != "server:ci" {
 		t.Errorf("notify = %+v", c.File.Notify)

@@ -103,7 +103,11 @@ type UI struct {
 // Notify says what is told, when and how.
 type Notify struct {
 	Bell      *bool    `toml:"bell"`
-	Terminal  *bool    `toml:"terminal"`
+	Terminal  *bool    `toml:"terminal"` // its notifications
+	Title     *bool    `toml:"title"`    // the window's
+	Status    *bool    `toml:"status"`   // the terminal's progress bar and program status
+	Focused   bool     `toml:"focused"`  // tell while the window has the focus, too
+	Style     string   `toml:"style"`    // of notifications: osc9 | osc99 | osc777
 	Hook      []string `toml:"hook"`
 	OnlyAfter Duration `toml:"only_after"`
 	Filter    string   `toml:"filter"`

@@ -120,6 +120,7 @@ var reference = regexp.MustCompile(`^((Bearer|Basic|Token) )?(\$\{[\w:/ ]*\}|\$[
 var defaults = map[string]string{
 	"poll.min": "500ms", "import.clients": "all", "ui.theme": "by the terminal's background", "ui.mouse": "false", "ui.columns": "by the window's width",
 	"ui.group": "none", "ui.sort": "needs", "ui.details": "right", "notify.bell": "true", "notify.terminal": "true", "notify.hook": "none",
+	"notify.title": "true", "notify.status": "true", "notify.focused": "false", "notify.style": "osc9",
 	"notify.only_after": "always", "notify.filter": "all", "limits.message": "64 MiB", "limits.depth": "1000", "limits.tasks_per_server": "200000", "limits.questions": "1000",
 	"limits.log": "5000", "limits.result": "4 MiB", "limits.results_total": "256 MiB", "history.days": "90", "history.megabytes": "500", "import.none": "false",
 }

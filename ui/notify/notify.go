@@ -30,8 +30,8 @@ type Rules struct {
 	OnlyAfter  time.Duration // tell of ends only when the task was at work at least this long
 	Filter     string        // tell only of tasks that match
 	// Focused tells also while the window has the focus; by default
-	// notifications are for those who look elsewhere. The bell for a question
-	// rings in any case.
+	// notifications, and the bell for ends, are for those who look elsewhere. The
+	// bell for a question rings in any case.
 	Focused bool
 	// Style is how the terminal takes notifications: "osc9" (the default),
 	// "osc99" (kitty) or "osc777".
@@ -51,6 +51,11 @@ type Teller struct {
 // New makes a teller.
 func New(r Rules) (Teller, error) {
 	t := Teller{rules: r, asked: map[taskmodel.QuestionID]bool{}, ended: map[taskmodel.Key]bool{}, waits: map[taskmodel.Key]bool{}}
+	switch r.Style {
+	case "", "osc9", "osc99", "osc777":
+	default:
+		return t, fmt.Errorf("notify style: there is no %q; there are osc9, osc99 and osc777", r.Style)
+	}
 	if r.Filter != "" {
 		f, err := board.ParseFilter(r.Filter)
 		if err != nil {
@@ -104,8 +109,10 @@ func (t *Teller) Tell(events []taskmodel.Event, v *board.Version, now time.Time,
 		}
 		switch ev.Kind {
 		case taskmodel.EventQuestion:
+			// A question that was completed elsewhere wants nobody any more: what
+			// it was for is told by the end of its task.
 			q, ok := v.Question(ev.Question)
-			if !ok || !q.State.Open() || t.asked[ev.Question] {
+			if !ok || !q.State.Open() || q.Done || t.asked[ev.Question] {
 				continue
 			}
 			t.asked[ev.Question] = true
@@ -139,6 +146,7 @@ func (t *Teller) Tell(events []taskmodel.Event, v *board.Version, now time.Time,
 			if ev.Kind == taskmodel.EventGone {
 				word = "gone"
 			}
+			out.Bell = out.Bell || !quiet && !t.rules.NoBell
 			note("mcptasks: "+safe.Line(word), name+": "+safe.Line(task.StatusMessage))
 			hook(ev.Task, ev.Kind)
 		}

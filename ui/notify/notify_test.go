@@ -24,13 +24,18 @@ func version() *board.Version {
 	b.Insert(taskmodel.Task{Key: key("asks"), Generation: taskmodel.GenCore, Status: taskmodel.InputRequired, Tool: "deploy", CreatedAt: now.Add(-3 * time.Minute), Inputs: []taskmodel.QuestionID{{Server: "ci", ID: "1"}}})
 	b.Insert(taskmodel.Task{Key: key("listed"), Generation: taskmodel.GenCore, Status: taskmodel.InputRequired, Tool: "sign", CreatedAt: now.Add(-3 * time.Minute)})
 	b.PutQuestion(taskmodel.Question{ID: taskmodel.QuestionID{Server: "ci", ID: "1"}, Task: key("asks"), Message: "Go \x1b]0;on?", State: taskmodel.QuestionOpen})
+	for id, st := range map[string]taskmodel.QuestionState{"visited": taskmodel.QuestionAnswered, "early": taskmodel.QuestionOpen} {
+		b.PutQuestion(taskmodel.Question{ID: taskmodel.QuestionID{Server: "ci", ID: id}, Kind: taskmodel.AskURL, Message: "Sign in", State: st, Done: true})
+	}
 	return b.Publish(now)
 }
 
 var (
-	failed = taskmodel.Event{Server: "ci", Task: key("done"), Kind: taskmodel.EventStatus, Status: taskmodel.Failed}
-	asked  = taskmodel.Event{Server: "ci", Task: key("asks"), Kind: taskmodel.EventQuestion, Question: taskmodel.QuestionID{Server: "ci", ID: "1"}}
-	needs  = taskmodel.Event{Server: "ci", Task: key("listed"), Kind: taskmodel.EventStatus, Status: taskmodel.InputRequired}
+	failed  = taskmodel.Event{Server: "ci", Task: key("done"), Kind: taskmodel.EventStatus, Status: taskmodel.Failed}
+	asked   = taskmodel.Event{Server: "ci", Task: key("asks"), Kind: taskmodel.EventQuestion, Question: taskmodel.QuestionID{Server: "ci", ID: "1"}}
+	visited = taskmodel.Event{Server: "ci", Task: key("asks"), Kind: taskmodel.EventQuestion, Question: taskmodel.QuestionID{Server: "ci", ID: "visited"}}
+	early   = taskmodel.Event{Server: "ci", Task: key("asks"), Kind: taskmodel.EventQuestion, Question: taskmodel.QuestionID{Server: "ci", ID: "early"}}
+	needs   = taskmodel.Event{Server: "ci", Task: key("listed"), Kind: taskmodel.EventStatus, Status: taskmodel.InputRequired}
 )
 
 func TestTell(t *testing.T) {
@@ -48,10 +53,14 @@ func TestTell(t *testing.T) {
 		{"question twice in one batch", Rules{}, []taskmodel.Event{asked, asked}, false, true, 1, 0},
 		{"no bell", Rules{NoBell: true}, []taskmodel.Event{asked}, false, false, 1, 0},
 		{"no notifications", Rules{NoTerminal: true}, []taskmodel.Event{asked, failed}, false, true, 0, 0},
-		{"end, elsewhere", Rules{}, []taskmodel.Event{failed, failed}, false, false, 1, 0},
-		{"end, looking, told anyway", Rules{Focused: true}, []taskmodel.Event{failed}, true, false, 1, 0},
+		{"end, elsewhere", Rules{}, []taskmodel.Event{failed, failed}, false, true, 1, 0},
+		{"end, looking", Rules{}, []taskmodel.Event{failed}, true, false, 0, 0},
+		{"end, no bell", Rules{NoBell: true}, []taskmodel.Event{failed}, false, false, 1, 0},
+		{"a page was visited, and the server says so", Rules{}, []taskmodel.Event{visited}, false, false, 0, 0},
+		{"a page was visited before it was told of", Rules{Hook: []string{"x"}}, []taskmodel.Event{early}, false, false, 0, 0},
+		{"end, looking, told anyway", Rules{Focused: true}, []taskmodel.Event{failed}, true, true, 1, 0},
 		{"end of a short task", Rules{OnlyAfter: 10 * time.Minute}, []taskmodel.Event{failed}, false, false, 0, 0},
-		{"end of a long task", Rules{OnlyAfter: time.Minute}, []taskmodel.Event{failed}, false, false, 1, 0},
+		{"end of a long task", Rules{OnlyAfter: time.Minute}, []taskmodel.Event{failed}, false, true, 1, 0},
 		{"filtered out", Rules{Filter: "tool:other"}, []taskmodel.Event{failed, asked}, false, false, 0, 0},
 		{"filtered in", Rules{Filter: "tool:deploy"}, []taskmodel.Event{failed, asked}, false, true, 1, 0},
 		{"a listed task needs input", Rules{}, []taskmodel.Event{needs}, false, true, 1, 0},
@@ -106,6 +115,9 @@ func TestStyles(t *testing.T) {
 }
 
 func TestFilterError(t *testing.T) {
+	if _, err := New(Rules{Style: "osc8"}); err == nil || !strings.Contains(err.Error(), `no "osc8"`) {
+		t.Errorf("error %v", err)
+	}
 	if _, err := New(Rules{Filter: "bogus:1"}); err == nil || !strings.Contains(err.Error(), "notify filter") {
 		t.Errorf("error %v", err)
 	}
@@ -115,7 +127,7 @@ func TestView(t *testing.T) {
 	tl, _ := New(Rules{})
 	var v tea.View
 	tl.View(&v, version())
-	if v.WindowTitle != "mcptasks ? 1 question" || v.ProgramStatus == nil || v.ProgramStatus.State != tea.ProgramStateBlocked || v.ProgressBar == nil {
+	if v.WindowTitle != "mcptasks ? 2 questions" || v.ProgramStatus == nil || v.ProgramStatus.State != tea.ProgramStateBlocked || v.ProgressBar == nil {
 		t.Errorf("%q %+v %+v", v.WindowTitle, v.ProgramStatus, v.ProgressBar)
 	}
 	v = tea.View{}
