@@ -168,13 +168,25 @@ func TestLogsAndProgress(t *testing.T) {
 		}
 		r.m.SetRoots("ci", []string{"/srv/a b"})
 		r.sleep(time.Second)
-		if f.total("roots") != 1 || len(r.server("ci").Roots) != 1 {
-			t.Error("the roots were not told")
+		if row := r.server("ci"); f.total("roots") != 1 || len(row.Roots) != 1 || row.Roots[0] != "file:///srv/a%20b" {
+			t.Errorf("told %d times; the row has the roots %q", f.total("roots"), row.Roots)
 		}
 		if roots := f.dial(0).Roots(); len(roots) != 1 || roots[0].URI != "file:///srv/a%20b" {
 			t.Errorf("roots %v", roots)
 		}
 	})
+}
+
+// A root is written as a shell has it, or as a URI.
+func TestRootsAreFoldersOrURIs(t *testing.T) {
+	t.Setenv("HOME", "/home/ann")
+	for in, want := range map[string]string{
+		"/srv/data": "file:///srv/data", "~": "file:///home/ann", "~/src/~x": "file:///home/ann/src/~x", "file:///opt/x%20y": "file:///opt/x%20y",
+	} {
+		if got := rootOf(in).URI; got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
 }
 
 // S13: a task was asked for and a plain result came; a plain call to a tool

@@ -3,8 +3,10 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,7 +116,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 		watches: map[string]*watch{}, forgot: map[string]forgotten{}, results: map[string]*fetch{}, owing: map[string]debt{}, queued: map[string]bool{}, inFocus: map[string]bool{},
 		row: taskmodel.Server{
 			Name: spec.Name, Target: spec.Target, Source: spec.Source, Warning: spec.Warning,
-			State: taskmodel.ServerOff, StateSince: now, Roots: slices.Clone(spec.Roots),
+			State: taskmodel.ServerOff, StateSince: now,
 			Generation: spec.Generation,
 		},
 	}
@@ -141,7 +143,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 	s.gauge = &alarm{do: s.measure, index: -1}
 	s.checker = &alarm{do: s.recheck, index: -1}
 	s.lease.tick = &alarm{do: s.leaseTick, index: -1}
-	s.setRoots(spec.Roots)
+	s.row.Roots = s.setRoots(spec.Roots)
 	// A program's stderr belongs on its server's row.
 	switch d := spec.Dialer.(type) {
 	case *transport.Stdio:
@@ -238,19 +240,28 @@ func appendBounded[T any](list []T, v T, most int) []T {
 	return append(append(out, list...), v)
 }
 
-// setRoots is called from any goroutine.
-func (s *server) setRoots(paths []string) {
+// setRoots is called from any goroutine. It gives the roots back as the server is
+// told of them.
+func (s *server) setRoots(paths []string) (uris []string) {
 	roots := make([]mcp.Root, 0, len(paths))
 	for _, p := range paths {
-		roots = append(roots, rootOf(p))
+		r := rootOf(p)
+		roots, uris = append(roots, r), append(uris, r.URI)
 	}
 	s.root.Store(&roots)
+	return uris
 }
 
 // rootOf makes a folder a root; what is a URI already stays one.
 func rootOf(path string) mcp.Root {
 	if len(path) > 7 && path[:7] == "file://" {
 		return mcp.Root{URI: path, Name: filepath.Base(path)}
+	}
+	// As a shell has it: nobody means a folder called ~.
+	if rest, ok := strings.CutPrefix(path+"/", "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {

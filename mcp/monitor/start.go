@@ -338,8 +338,8 @@ func (m *Monitor) SetRoots(server string, roots []string) {
 		if s == nil {
 			return
 		}
-		s.setRoots(own)
-		s.change(func(r *taskmodel.Server) { r.Roots = own })
+		uris := s.setRoots(own)
+		s.change(func(r *taskmodel.Server) { r.Roots = uris })
 		if c, ctx := s.client, s.connCtx; c != nil {
 			m.spawn(func() {
 				if err := c.RootsChanged(ctx); err != nil {
