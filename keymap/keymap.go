@@ -119,7 +119,7 @@ type Map struct {
 	Search, NextMatch, PrevMatch, Wrap, Fold, FoldAll, Pager, Editor, OpenFile, Follow Binding
 
 	// Forms.
-	FormNext, FormPrev, FormSend, FormDecline, FormCancel, FormAside, FormEditor, FormJSON, FormReview, FormUnset, FormFile, StartMore, StartTTL, StartPlain, VisitOpen, VisitCopy, VisitRetry Binding
+	FormNext, FormPrev, FormSend, FormDecline, FormCancel, FormAside, FormEditor, FormJSON, FormReview, FormUnset, FormFile, StartMore, StartTTL, StartPlain, VisitOpen, VisitCopy, VisitRetry, FormHelp Binding
 
 	// Dialogs and text lines.
 	Yes, No, Complete, HistoryUp, HistoryDown, Accept, Leave Binding
@@ -163,7 +163,7 @@ func Default() Map {
 		Servers:   bind("servers", "s", "servers", "the servers", Screens),
 		Wire:      bind("wire", "w", "wire", "the wire log: every message in and out", Screens),
 		Command:   bind("command", ":", "command", "type a command", Screens),
-		Help:      bind("help", "?", "help", "this help", Screens),
+		Help:      bind("help", "? f1", "help", "this help", Screens),
 		Quit:      bind("quit", "q", "quit", "quit; asks when questions are open", Screens),
 		Interrupt: bind("interrupt", "ctrl+c", "quit", "twice: quit at once and send nothing", Screens|Form|Prompt|Dialog),
 		Suspend:   bind("suspend", "ctrl+z", "suspend", "back to the shell for now (fg returns)", Screens),
@@ -225,6 +225,8 @@ func Default() Map {
 		VisitCopy:   bind("visit-copy", "y", "copy", "copy the address", Visit),
 		VisitRetry:  bind("visit-retry", "r", "retry", "done there: tell the server, or repeat the call", Visit),
 
+		FormHelp: bind("form-help", "f1 alt+h", "help", "the keys of this form", Form|Visit),
+
 		Yes:         bind("yes", "y", "yes", "yes, do it", Dialog),
 		No:          bind("no", "n esc", "no", "no, do nothing", Dialog),
 		Complete:    bind("complete", "tab", "complete", "complete the word", Prompt),
@@ -247,7 +249,7 @@ func Default() Map {
 		{"Tasks", []*Binding{&m.Start, &m.Answer, &m.Cancel, &m.Result, &m.Fetch, &m.Forget, &m.Add, &m.Poll, &m.Pause, &m.Copy, &m.Save}},
 		{"Servers", []*Binding{&m.Connect, &m.Disconnect, &m.LogLevel, &m.Roots, &m.SignIn}},
 		{"Text", []*Binding{&m.Search, &m.NextMatch, &m.PrevMatch, &m.Wrap, &m.Fold, &m.FoldAll, &m.Pager, &m.Editor, &m.OpenFile, &m.Follow}},
-		{"Form", []*Binding{&m.FormNext, &m.FormPrev, &m.FormSend, &m.FormDecline, &m.FormCancel, &m.FormAside, &m.FormEditor, &m.FormJSON, &m.FormReview, &m.FormUnset, &m.FormFile, &m.StartMore, &m.StartTTL, &m.StartPlain, &m.VisitOpen, &m.VisitCopy, &m.VisitRetry}},
+		{"Form", []*Binding{&m.FormNext, &m.FormPrev, &m.FormSend, &m.FormDecline, &m.FormCancel, &m.FormAside, &m.FormEditor, &m.FormJSON, &m.FormReview, &m.FormUnset, &m.FormFile, &m.StartMore, &m.StartTTL, &m.StartPlain, &m.VisitOpen, &m.VisitCopy, &m.VisitRetry, &m.FormHelp}},
 		{"Dialog and line", []*Binding{&m.Yes, &m.No, &m.Complete, &m.HistoryUp, &m.HistoryDown, &m.Accept, &m.Leave}},
 		{"Program", []*Binding{&m.Mouse, &m.Theme, &m.Redraw}},
 	}

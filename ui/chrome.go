@@ -394,6 +394,12 @@ func (m *model) statusLine() string {
 		return safe.Truncate(left, m.w, safe.Ellipsis)
 	}
 	l.Styled(left, lw)
+	if gap := min(lw, 1) * 3; l.Left() > gap {
+		more := m.moreKeys(l.Left() - gap - rw - min(rw, 1)*2)
+		if n := safe.Width(more); n > 0 {
+			l.Gap(gap).Styled(more, n)
+		}
+	}
 	if rw > 0 && rw+2 <= l.Left() {
 		l.To(m.w - rw)
 		l.Styled(right, rw)
@@ -401,30 +407,76 @@ func (m *model) statusLine() string {
 	return l.String()
 }
 
-// keyLine says what can be done here; help and quit are always there.
-func (m *model) keyLine() string {
-	var keys []keymap.Binding
-	end := []keymap.Binding{m.keys.Help, m.keys.Quit}
+// keyBindings are the keys that count in front, the most useful first, and those
+// that have their place in any case: help, and the way out.
+func (m *model) keyBindings() (keys, end []keymap.Binding) {
 	switch d := m.dialogs.Top(); {
 	case d != nil:
-		keys, end = d.Keys(&m.env), nil
+		return d.Keys(&m.env), nil
 	case m.palette != nil:
-		keys, end = []keymap.Binding{m.keys.Accept, m.keys.Leave, m.keys.Complete, m.keys.HistoryUp}, nil
-	default:
-		top := m.top()
-		keys = top.Keys(&m.env)
-		if t, ok := top.(kit.Typer); ok && t.Typing() {
-			end = nil
-		} else if top != kit.Screen(m.list) {
-			end = []keymap.Binding{m.keys.Back, m.keys.Help}
-		}
+		return []keymap.Binding{m.keys.Accept, m.keys.Leave, m.keys.Complete, m.keys.HistoryUp}, nil
 	}
-	return KeyLine(&m.th, m.w, keys, end, m.env.Board.OpenQuestions())
+	top := m.top()
+	keys = top.Keys(&m.env)
+	if m.onForm() {
+		return keys, []keymap.Binding{m.keys.FormHelp}
+	}
+	switch t, ok := top.(kit.Typer); {
+	case ok && t.Typing():
+		return keys, nil
+	case top != kit.Screen(m.list):
+		return keys, []keymap.Binding{m.keys.Back, m.keys.Help}
+	}
+	return keys, []keymap.Binding{m.keys.Help, m.keys.Quit}
 }
 
-// KeyLine writes keys with their words into w cells; those of end have their
-// place in any case.
-func KeyLine(th *theme.Theme, w int, keys, end []keymap.Binding, questions int) string {
+// onForm reports whether a form or an address is in front: its keys are many, and
+// none of them can be guessed.
+func (m *model) onForm() bool {
+	return m.dialogs.Top() == nil && m.palette == nil && m.top().Context()&(keymap.Form|keymap.Visit) != 0
+}
+
+// keyLine says what can be done here.
+func (m *model) keyLine() string {
+	keys, end := m.keyBindings()
+	line, _ := keyLine(&m.th, m.w, keys, end, m.env.Board.OpenQuestions())
+	return line
+}
+
+// moreKeys are the keys of a form that had no room in the last line; they stand
+// in the status line, which a form seldom needs.
+func (m *model) moreKeys(w int) string {
+	if !m.onForm() {
+		return ""
+	}
+	keys, end := m.keyBindings()
+	_, rest := keyLine(&m.th, m.w, keys, end, 0)
+	var fit []keymap.Binding
+	for _, b := range rest {
+		need := safe.Width(b.Label()) + 1 + safe.Width(b.Short)
+		if len(fit) > 0 {
+			need += keyGap(m.w)
+		}
+		if need <= w {
+			w -= need
+			fit = append(fit, b)
+		}
+	}
+	line, _ := keyLine(&m.th, m.w, fit, nil, 0)
+	return line
+}
+
+// keyGap is how far keys stand apart in a window of w columns.
+func keyGap(w int) int {
+	if w < 100 {
+		return 2
+	}
+	return 3
+}
+
+// keyLine writes keys with their words into w cells; those of end have their
+// place in any case. rest are those that had no room.
+func keyLine(th *theme.Theme, w int, keys, end []keymap.Binding, questions int) (line string, rest []keymap.Binding) {
 	word := func(b keymap.Binding) string {
 		if b.Action == "inbox" && questions > 0 {
 			return fmt.Sprintf("%s %d", b.Short, questions)
@@ -432,10 +484,7 @@ func KeyLine(th *theme.Theme, w int, keys, end []keymap.Binding, questions int) 
 		return b.Short
 	}
 	size := func(b keymap.Binding) int { return safe.Width(b.Label()) + 1 + safe.Width(word(b)) }
-	gap := 3
-	if w < 100 {
-		gap = 2
-	}
+	gap := keyGap(w)
 	room := w
 	for _, b := range end {
 		room -= size(b) + gap
@@ -456,8 +505,13 @@ func KeyLine(th *theme.Theme, w int, keys, end []keymap.Binding, questions int) 
 		if !b.Enabled() {
 			continue
 		}
-		if l.Used()+gap+size(b) > room {
-			break
+		need := size(b)
+		if l.Used() > 0 {
+			need += gap
+		}
+		if len(rest) > 0 || l.Used()+need > room {
+			rest = append(rest, b)
+			continue
 		}
 		put(b)
 	}
@@ -466,5 +520,5 @@ func KeyLine(th *theme.Theme, w int, keys, end []keymap.Binding, questions int) 
 			put(b)
 		}
 	}
-	return l.String()
+	return l.String(), rest
 }

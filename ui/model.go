@@ -366,6 +366,9 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 	}
 	top := m.top()
 	if k, ok := msg.(tea.KeyPressMsg); ok {
+		if m.onForm() && key.Matches(k, m.keys.FormHelp.Binding) {
+			return m.do(act.Goto{Screen: "help"})
+		}
 		if t, ok := top.(kit.Typer); !ok || !t.Typing() {
 			if cmd, used := m.global(k, top); used {
 				return cmd

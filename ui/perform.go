@@ -99,7 +99,7 @@ func (m *model) do(a act.Action) tea.Cmd {
 		return m.signIn(a.Server)
 	case act.Roots:
 		m.mon.SetRoots(a.Server, a.Roots)
-		m.say(safe.Line(a.Server)+" may ask for "+kit.Count(len(a.Roots), "root")+" now.", false)
+		m.say(safe.Line(a.Server)+" may ask for "+kit.Count(len(a.Roots), "folder")+" now.", false)
 	case act.LogLevel:
 		return m.run(func(ctx context.Context) (string, error) {
 			return safe.Line(a.Server) + " sends messages from " + a.Level + " on.", m.mon.SetLogLevel(ctx, a.Server, a.Level)

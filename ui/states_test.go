@@ -3,6 +3,7 @@ package ui_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,6 +35,41 @@ func odd() *screentest.Monitor {
 		mk("77777777-aaaa", "import", "Reading", taskmodel.Working, 2*time.Minute, func(t *taskmodel.Task) { t.Owner = "claude-code's" })
 		mk("88888888-aaaa", "assay", "", taskmodel.Submitted, time.Minute, func(*taskmodel.Task) {})
 		mk("99999999-aaaa", "assay", "Nobody knows", taskmodel.Unknown, time.Minute, func(*taskmodel.Task) {})
+	})
+	return m
+}
+
+// withdrawn has a question that was withdrawn for a reason that takes more words
+// than a row has room for.
+func withdrawn() *screentest.Monitor {
+	m := fleet()
+	m.Change(func(b *board.Board) {
+		b.PutQuestion(taskmodel.Question{ID: taskmodel.QuestionID{Server: "deploy", ID: "gone"}, Task: key("deploy", "5e1177aa-0000-4000-8000-000000000006"), Tool: "warm_cache",
+			Kind: taskmodel.AskForm, Message: "Which regions shall be warmed, and in which order?", AskedAt: ago(20 * time.Minute), State: taskmodel.QuestionWithdrawn,
+			Withdrawn: "the task ended as cancelled before an answer was sent; the draft is kept in its history"})
+	})
+	return m
+}
+
+// rooted has a server that was told of folders and of a log level.
+func rooted() *screentest.Monitor {
+	m := fleet()
+	m.Change(func(b *board.Board) {
+		s, _ := b.Server("ci")
+		s.Roots, s.LogLevel = []string{"file:///home/ann/src/checkout", "file:///srv/with%20space"}, "warning"
+		b.PutServer(s)
+	})
+	return m
+}
+
+// crowded has one server with tasks in every status.
+func crowded() *screentest.Monitor {
+	m := fleet()
+	m.Change(func(b *board.Board) {
+		for i := range 1300 {
+			st := []taskmodel.Status{taskmodel.Completed, taskmodel.Completed, taskmodel.Working, taskmodel.Failed, taskmodel.Cancelled, taskmodel.Submitted, taskmodel.Unknown, "paused"}[i%8]
+			b.Insert(taskmodel.Task{Key: key("lab", fmt.Sprintf("%08d", i)), Generation: taskmodel.GenDraft, Status: st, Tool: "assay", FirstHeardAt: ago(time.Hour), Standing: taskmodel.Live})
+		}
 	})
 	return m
 }
@@ -135,6 +171,16 @@ func TestStates(t *testing.T) {
 		{name: "start-no-match", keys: []string{"n"}, text: "qqqq"},
 		{name: "start-plain-only", keys: []string{"n"}, text: "drop", then: []string{"enter"}},
 		{name: "start-again", keys: []string{"n", "enter"}, then: []string{"ctrl+n"}},
+		{name: "inbox-withdrawn", mon: withdrawn, keys: []string{"i", "G"}},
+		{name: "inbox-filter-error", keys: []string{"i", "/"}, text: "server:ci statsu:x"},
+		{name: "inbox-filter", keys: []string{"i", "/"}, text: "server:ci"},
+		{name: "wire-filter-error", keys: []string{"w", "/"}, text: "/two words"},
+		{name: "servers-roots", mon: rooted, keys: []string{"s", "D"}},
+		{name: "servers-log-level-set", mon: rooted, keys: []string{"s", "L", "tab"}},
+		{name: "list-folded-many", mon: crowded, keys: []string{"b", "z"}},
+		{name: "form-help", keys: []string{"j", "a", "f1"}},
+		{name: "form-review", keys: []string{"j", "a", "ctrl+r"}},
+		{name: "start-form-help", keys: []string{"n", "enter", "f1"}},
 		{name: "inbox-empty", mon: screentest.NewMonitor, keys: []string{"i"}},
 		{name: "confirm-fetch", keys: []string{"*", "F"}},
 		{name: "confirm-forget-many", keys: []string{"*", "x"}},

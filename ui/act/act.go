@@ -135,11 +135,14 @@ type (
 		NoLabel string
 		Other   []Choice
 	}
-	// Line asks for one line of text.
+	// Line asks for one line of text. Lines stand below the title; the
+	// suggestion that is Mark has Marked beside it.
 	Line struct {
-		Title, Text string
-		Suggest     func(text string) []string
-		Done        func(text string) Action
+		Title, Text  string
+		Lines        []string
+		Suggest      func(text string) []string
+		Mark, Marked string
+		Done         func(text string) Action
 	}
 )
 

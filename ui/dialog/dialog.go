@@ -250,21 +250,29 @@ func (l *Line) Lines(e *kit.Env, w int) []string {
 	for _, t := range safe.Wrap(l.Title, w) {
 		out = append(out, th.Title.Render(t))
 	}
+	for _, line := range l.Line.Lines {
+		for _, t := range safe.Wrap(line, w) {
+			out = append(out, th.Dim.Render(t))
+		}
+	}
 	out = append(out, "", l.edit.View(th, max(min(w, 60), 8)), "")
 	if l.Suggest != nil {
 		all := l.shown
 		if l.pick < 0 {
 			all = l.Suggest(l.edit.Text())
 		}
-		for i, s := range all {
-			if i == 6 {
-				break
-			}
+		const most = 8
+		from := max(min(l.pick-most+1, len(all)-most), 0)
+		for i, s := range all[from:min(from+most, len(all))] {
 			st := th.Dim
-			if i == l.pick {
+			if from+i == l.pick {
 				st = th.Text
 			}
-			out = append(out, st.Render(safe.Truncate(safe.Line(s), w, safe.Ellipsis)))
+			line := st.Render(safe.Truncate(safe.Line(s), w, safe.Ellipsis))
+			if s == l.Mark && l.Mark != "" {
+				line += th.Mark.Render("  " + l.Marked)
+			}
+			out = append(out, line)
 		}
 		if len(all) > 0 {
 			out = append(out, "")

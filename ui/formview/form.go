@@ -500,17 +500,22 @@ func (m *Form) Keys(k *keymap.Map) []keymap.Binding {
 		out = append(out, k.FormDecline, k.FormCancel)
 	}
 	out = append(out, k.FormAside)
+	review, asJSON := k.FormReview, k.FormJSON
 	switch {
 	case m.review:
-		return append(out, k.FormReview)
+		review.Short = "go on writing"
+		return append(out, review)
 	case m.raw != nil:
-		out = append(out, k.FormJSON, k.FormEditor, k.FormReview)
+		if m.f.RawOnly == "" {
+			asJSON.Short = "as fields"
+		}
+		out = append(out, review, asJSON, k.FormEditor)
 	default:
-		out = append(out, k.FormNext, k.FormJSON)
+		out = append(out, k.FormNext, review, asJSON)
 		if len(m.f.Fields) > 0 && m.typed(m.focus) {
 			out = append(out, k.FormEditor)
 		}
-		out = append(out, k.FormUnset, k.FormReview)
+		out = append(out, k.FormUnset)
 	}
 	return out
 }

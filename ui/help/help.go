@@ -80,12 +80,12 @@ func (h *Help) lines(e *kit.Env, w int) [][]kit.Span {
 		blocks = append(blocks, append(rows, nil))
 	}
 	in := h.from
-	if in == 0 || in&keymap.Screens == 0 {
+	if in&(keymap.Screens|keymap.Form|keymap.Visit) == 0 {
 		in = keymap.List
 	}
 	here := e.Keys.Sections(in)
 	// What one came for goes before how to move about.
-	order := []string{"Tasks", "Servers", "Text", "Go to", "List", "Move", "Program"}
+	order := []string{"Form", "Tasks", "Servers", "Text", "Go to", "List", "Move", "Program"}
 	slices.SortStableFunc(here, func(a, b keymap.Section) int {
 		return cmp.Compare(slices.Index(order, a.Name), slices.Index(order, b.Name))
 	})

@@ -20,15 +20,14 @@ import (
 	"mcptasks/ui/act"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/safe"
+	"mcptasks/ui/theme"
 )
 
 // An Inbox is the screen. It is owned by the root's goroutine.
 type Inbox struct {
 	table  kit.Table
 	sel    taskmodel.QuestionID
-	edit   kit.Edit
-	typing bool
-	filter string
+	filter kit.FilterLine
 }
 
 // New makes the screen.
@@ -36,14 +35,24 @@ func New() *Inbox { return &Inbox{} }
 
 // Context implements kit.Screen.
 func (x *Inbox) Context() keymap.Context {
-	if x.typing {
+	if x.filter.Typing {
 		return keymap.Prompt
 	}
 	return keymap.Inbox
 }
 
 // Typing implements kit.Typer.
-func (x *Inbox) Typing() bool { return x.typing }
+func (x *Inbox) Typing() bool { return x.filter.Typing }
+
+// Fault is what is wrong with the filter being typed.
+func (x *Inbox) Fault() string { return x.filter.Fault }
+
+// Suggestions are the completions to show while a filter is typed.
+func (x *Inbox) Suggestions() ([]string, int) { return x.filter.Suggestions() }
+
+func complete(e *kit.Env) func(text string, cursor int) []string {
+	return func(text string, cursor int) []string { return board.CompleteFilter(text, cursor, e.Board) }
+}
 
 // Server is the selected question's, for actions that concern a server.
 func (x *Inbox) Server() string { return x.sel.Server }
@@ -56,7 +65,7 @@ func (x *Inbox) questions(e *kit.Env) []taskmodel.Question {
 		return cmp.Or(cmp.Compare(tier(a), tier(b)), a.AskedAt.Truncate(time.Second).Compare(b.AskedAt.Truncate(time.Second)),
 			cmp.Compare(a.ID.Server, b.ID.Server), cmp.Compare(a.Task.ID, b.Task.ID))
 	})
-	if x.filter != "" {
+	if x.filter.Parsed != nil {
 		all = slices.DeleteFunc(all, func(q taskmodel.Question) bool { return !x.match(e, q) })
 	}
 	if i := slices.IndexFunc(all, func(q taskmodel.Question) bool { return q.ID == x.sel }); i >= 0 {
@@ -68,34 +77,19 @@ func (x *Inbox) questions(e *kit.Env) []taskmodel.Question {
 	return all
 }
 
-// match reports whether a question passes the filter. Bare words are looked for
-// in what the row shows; terms with a field are the list's own, asked of the
-// question's task.
+// match reports whether a question passes the filter: that of the list, asked of
+// the question's task. What the server asks and the kind of it stand in for the
+// task's message; a question of a plain call is as a task that waits for input.
 func (x *Inbox) match(e *kit.Env, q taskmodel.Question) bool {
 	t, known := e.Board.Task(q.Task)
 	if !known {
-		t = taskmodel.Task{Key: taskmodel.Key{Server: q.ID.Server, ID: q.Task.ID, Role: q.Task.Role}, Tool: q.Tool}
-	}
-	t.StatusMessage = q.Message
-	text := strings.ToLower(q.ID.Server + " " + q.Tool + " " + q.Message + " " + string(q.Kind) + " " + q.Task.ID)
-	for _, w := range strings.Fields(x.filter) {
-		if strings.ContainsAny(w, ":!/") {
-			// A term that is still being typed holds nothing back.
-			if f, err := board.ParseFilter(w); err == nil {
-				if !f.Match(&t, e.Now) {
-					return false
-				}
-				continue
-			}
-			if strings.Contains(w, ":") {
-				continue
-			}
-		}
-		if !strings.Contains(text, strings.ToLower(w)) {
-			return false
+		t = taskmodel.Task{Key: taskmodel.Key{Server: q.ID.Server, ID: q.Task.ID, Role: q.Task.Role}, Tool: q.Tool, FirstHeardAt: q.AskedAt}
+		if q.State.Open() {
+			t.Status = taskmodel.InputRequired
 		}
 	}
-	return true
+	t.StatusMessage = q.Message + " " + string(q.Kind)
+	return x.filter.Parsed.Match(&t, e.Now)
 }
 
 func tier(q taskmodel.Question) int {
@@ -109,15 +103,8 @@ func tier(q taskmodel.Question) int {
 func (x *Inbox) Update(e *kit.Env, m tea.Msg) act.Action {
 	keys := e.Keys
 	k, isKey := m.(tea.KeyPressMsg)
-	if x.typing {
-		switch {
-		case isKey && key.Matches(k, keys.Leave.Binding):
-			x.typing, x.filter = false, ""
-		case isKey && key.Matches(k, keys.Accept.Binding):
-			x.typing = false
-		case x.edit.Update(m):
-			x.filter = x.edit.Text()
-		}
+	if x.filter.Typing {
+		x.filter.Update(keys, m, complete(e))
 		return nil
 	}
 	if !isKey {
@@ -132,11 +119,10 @@ func (x *Inbox) Update(e *kit.Env, m tea.Msg) act.Action {
 	}
 	switch {
 	case key.Matches(k, keys.Filter.Binding):
-		x.typing = true
-		x.edit.Set(x.filter)
+		x.filter.Begin(complete(e))
 	case key.Matches(k, keys.Back.Binding):
-		if x.filter != "" {
-			x.filter = ""
+		if x.filter.Text != "" {
+			x.filter.Set("")
 			return nil
 		}
 		return act.Back{}
@@ -160,8 +146,8 @@ func (x *Inbox) Update(e *kit.Env, m tea.Msg) act.Action {
 // Keys implements kit.Screen.
 func (x *Inbox) Keys(e *kit.Env) []keymap.Binding {
 	k := e.Keys
-	if x.typing {
-		return []keymap.Binding{k.Accept, k.Leave}
+	if x.filter.Typing {
+		return []keymap.Binding{k.Accept, k.Leave, k.Complete, k.HistoryUp}
 	}
 	task := k.Result
 	task.Short = "task"
@@ -173,7 +159,7 @@ func (x *Inbox) Status(e *kit.Env, w int) (left, right string) {
 	th := e.Theme
 	n := e.Board.OpenQuestions()
 	count := kit.Count(n, "open question")
-	if strings.TrimSpace(x.filter) != "" {
+	if x.filter.Text != "" {
 		shown := 0
 		for _, q := range x.questions(e) {
 			if q.State.Open() {
@@ -182,11 +168,11 @@ func (x *Inbox) Status(e *kit.Env, w int) (left, right string) {
 		}
 		count = strconv.Itoa(shown) + " of " + count
 	}
-	if x.typing {
-		return th.Key.Render("/") + x.edit.View(th, max(w-safe.Width(count)-4, 8)), th.Dim.Render(count)
+	if x.filter.Typing {
+		return x.filter.Status(th, count, w)
 	}
-	if x.filter != "" {
-		return th.Dim.Render(count) + "  " + th.Link.Render(safe.Line(x.filter)), ""
+	if x.filter.Text != "" {
+		return th.Dim.Render(count) + "  " + th.Link.Render(safe.Line(x.filter.Text)), ""
 	}
 	return th.Dim.Render(count), th.Dim.Render("oldest first")
 }
@@ -196,12 +182,18 @@ func (x *Inbox) View(e *kit.Env, w, h int) string {
 	th := e.Theme
 	qs := x.questions(e)
 	if len(qs) == 0 {
-		text := "Nobody asks anything."
-		if x.filter != "" {
+		text := "Nobody asks anything. A question rings the bell and is counted in the first line; " + e.Keys.Tasks.Label() + " shows the tasks."
+		if x.filter.Text != "" {
 			text = "No question matches; " + e.Keys.Back.Label() + " clears the filter."
 		}
-		return kit.Fill([]string{"", "  " + th.Dim.Render(text)}, h)
+		lines := []string{""}
+		for _, l := range safe.Wrap(text, max(w-4, 10)) {
+			lines = append(lines, "  "+th.Dim.Render(l))
+		}
+		return kit.Fill(lines, h)
 	}
+	below := x.words(e, qs[x.table.Cursor], w, h)
+	h -= len(below)
 	serverW, taskW := 6, 12
 	for _, q := range qs {
 		serverW = min(max(serverW, safe.Width(safe.Line(q.ID.Server))), 14)
@@ -218,7 +210,7 @@ func (x *Inbox) View(e *kit.Env, w, h int) string {
 		head.Gap(2).Cell(th.Heading, "KIND", 8)
 	}
 	head.Gap(2).Num(th.Heading, "TTL", 5)
-	return head.String() + "\n" + x.table.Draw(th, len(qs), w, h-1, func(b *kit.Line, i int) {
+	out := head.String() + "\n" + x.table.Draw(th, len(qs), w, h-1, func(b *kit.Line, i int) {
 		q := qs[i]
 		open := q.State.Open()
 		text := th.Text
@@ -244,6 +236,9 @@ func (x *Inbox) View(e *kit.Env, w, h int) string {
 			if !open {
 				most = max(msgW-15, 10) // what became of it says more than what it was
 			}
+			if word, _, ok := strings.Cut(note, ":"); ok && safe.Width(note) > most {
+				note = word // the reason stands in full below
+			}
 			b.Cell(st, note, min(safe.Width(note), most)).Cell(th.Faint, " · ", 3)
 		}
 		if n := end - b.Used(); n > 0 {
@@ -260,6 +255,40 @@ func (x *Inbox) View(e *kit.Env, w, h int) string {
 		}
 		b.Gap(2).Num(th.Dim, ttl, 5)
 	})
+	for _, l := range below {
+		out += "\n" + l
+	}
+	return out
+}
+
+// words are the lines below the table: the selected question in full, with what
+// became of it, since a row has seldom room for both. They take the same height
+// whatever is selected, so that nothing moves; a low window has none.
+func (x *Inbox) words(e *kit.Env, q taskmodel.Question, w, h int) []string {
+	const most = 4
+	if h < 12 {
+		return nil
+	}
+	th := e.Theme
+	var lines []string
+	add := func(s theme.Style, text string) {
+		for _, l := range safe.Wrap(text, max(w-4, 10)) {
+			lines = append(lines, "  "+s.Render(l))
+		}
+	}
+	if n := note(e, q); n != "" {
+		st := th.Dim
+		if q.State == taskmodel.QuestionRefused {
+			st = th.Error
+		}
+		add(st, strings.ToUpper(n[:1])+strings.TrimSuffix(n[1:], ".")+".")
+	}
+	add(th.Text, safe.Line(q.Message))
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-1] = safe.Truncate(lines[most-1], w-5, "") + th.Faint.Render(safe.Ellipsis)
+	}
+	return append([]string{""}, append(lines, make([]string, most-len(lines))...)...)
 }
 
 func taskName(e *kit.Env, q taskmodel.Question) string {

@@ -35,9 +35,11 @@ var columns = []column{
 	{"heard", "HEARD", board.SortHeard, true, drawHeard},
 }
 
-// dropped is the order in which columns give way when the window is narrow;
-// the percentages of progress lose their bar before anything goes.
-var dropped = []string{"heard", "task", "bar", "server", "progress", "ttl", "age", "tool"}
+// dropped is the order in which columns give way when the window is narrow.
+// Some steps take no column away: "bar" leaves of the progress its percentage,
+// "slim" cuts long names of tools and "short" those of servers. Whose task it is stays almost
+// the longest: with several servers a row without it cannot be told from others.
+var dropped = []string{"heard", "task", "bar", "slim", "progress", "short", "ttl", "age", "server", "tool"}
 
 // ColumnNames lists the columns that there are.
 func ColumnNames() []string {
@@ -89,8 +91,14 @@ func (l *List) layout(w int) []slot {
 		case "status":
 			return 14
 		case "server":
-			return min(max(l.serverW, 7), 14)
+			if out["short"] {
+				return min(max(l.serverW, 6), 10)
+			}
+			return min(max(l.serverW, 6), 14)
 		case "tool":
+			if out["slim"] {
+				return min(max(l.toolW, 8), 14)
+			}
 			return min(max(l.toolW, 8), 20)
 		case "task":
 			return 8
@@ -123,12 +131,16 @@ func (l *List) layout(w int) []slot {
 			return 30
 		case "bar":
 			return 26
+		case "slim":
+			return 24
 		case "progress":
+			return 22
+		case "short":
 			return 20
-		case "server":
-			return 19
 		case "ttl":
 			return 18
+		case "age":
+			return 16
 		}
 		return 12
 	}
@@ -205,15 +217,7 @@ func (l *List) header(e *kit.Env, slots []slot, w int) string {
 func (l *List) row(e *kit.Env, b *kit.Line, r board.Row, slots []slot) {
 	th := e.Theme
 	if r.Task == nil {
-		sign := "▾"
-		if r.Folded {
-			sign = "▸"
-		}
-		name := safe.Line(r.Heading)
-		if l.set.Group == "status" {
-			_, name, _ = th.OfStatus(taskmodel.Status(r.Heading))
-		}
-		b.Gap(1).Add(th.Dim, sign).Gap(1).Add(th.Title, name).Gap(2).Add(th.Dim, kit.Thousands(r.Count))
+		l.drawHeading(e, b, r)
 		return
 	}
 	if l.marks[r.Task.Key] {

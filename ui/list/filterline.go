@@ -92,17 +92,12 @@ func (l *List) typed(e *kit.Env) act.Action {
 	f.pick = -1
 	text := f.edit.Text()
 	f.suggest = board.CompleteFilter(text, utf8.RuneCountInString(f.edit.Before()), e.Board)
-	if strings.TrimSpace(text) != "" {
-		if _, err := board.ParseFilter(text); err != nil {
-			// What stands before the term being typed counts already.
-			var a act.Action
-			before := text[:max(strings.LastIndexByte(text, ' '), 0)]
-			if _, err := board.ParseFilter(before); err == nil || strings.TrimSpace(before) == "" {
-				a = l.SetFilter(e, before)
-			}
-			f.err = err.Error()
-			return a
-		}
+	good, _, err := board.ParseFilterSoFar(text)
+	if err != nil {
+		// What stands before the term being typed counts already.
+		a := l.SetFilter(e, good)
+		f.err = err.Error()
+		return a
 	}
 	return l.SetFilter(e, text)
 }

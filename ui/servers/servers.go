@@ -176,47 +176,6 @@ func word(s string) string {
 	return s
 }
 
-var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-
-func logLevel(sv taskmodel.Server) act.Action {
-	return act.Line{
-		Title: "From which level on shall " + safe.Line(sv.Name) + " send log messages?",
-		Text:  sv.LogLevel,
-		Suggest: func(text string) []string {
-			var out []string
-			for _, l := range levels {
-				if strings.HasPrefix(l, text) || slices.Contains(levels, text) {
-					out = append(out, l)
-				}
-			}
-			return out
-		},
-		Done: func(text string) act.Action {
-			text = strings.TrimSpace(text)
-			if !slices.Contains(levels, text) {
-				return act.Notice{Text: fmt.Sprintf("%q is no level; there are %s.", safe.Line(text), strings.Join(levels, ", ")), Error: true}
-			}
-			return act.LogLevel{Server: sv.Name, Level: text}
-		},
-	}
-}
-
-func roots(sv taskmodel.Server) act.Action {
-	return act.Line{
-		Title: "Which folders may " + safe.Line(sv.Name) + " know of? Separate them by commas; none is an empty line.",
-		Text:  strings.Join(sv.Roots, ", "),
-		Done: func(text string) act.Action {
-			var out []string
-			for _, r := range strings.Split(text, ",") {
-				if r = strings.TrimSpace(r); r != "" {
-					out = append(out, r)
-				}
-			}
-			return act.Roots{Server: sv.Name, Roots: out}
-		},
-	}
-}
-
 // Keys implements kit.Screen.
 func (s *Servers) Keys(e *kit.Env) []keymap.Binding {
 	k := e.Keys
@@ -412,7 +371,7 @@ func words(e *kit.Env, sv taskmodel.Server, w int) [][]kit.Span {
 		add("tools", fmt.Sprintf("%s; %s starts one", kit.Count(len(sv.Tools), "tool"), e.Keys.Start.Label()), th.Text)
 	}
 	add("log level", safe.Line(sv.LogLevel), th.Text)
-	add("roots", safe.Line(strings.Join(sv.Roots, ", ")), th.Text)
+	add("roots", safe.Line(strings.Join(folders(sv.Roots), ", ")), th.Text)
 	add("configured in", safe.Line(sv.Source), th.Text)
 	add("says of itself", safe.Text(clip(sv.Instructions, 2000)), th.Dim)
 	if len(sv.Stderr) > 0 {

@@ -385,9 +385,11 @@ func (s *Start) Keys(e *kit.Env) []keymap.Binding {
 	}
 	send := k.FormSend
 	send.Short = "start"
-	out := []keymap.Binding{send, k.StartMore, k.StartTTL, k.StartPlain}
+	back := k.FormAside
+	back.Short = "back"
+	out := []keymap.Binding{send, k.StartMore, back, k.StartTTL, k.StartPlain}
 	for _, b := range s.form.Keys(k) {
-		if b.Action != send.Action {
+		if b.Action != send.Action && b.Action != back.Action {
 			out = append(out, b)
 		}
 	}

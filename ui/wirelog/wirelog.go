@@ -56,7 +56,7 @@ func New(s Scope) *Log { return &Log{scope: s, follow: true} }
 func (l *Log) Scope() Scope { return l.scope }
 
 // Opened reports whether one message is open.
-func (l *Log) Opened() bool { return l.open != nil || l.filter.text != "" }
+func (l *Log) Opened() bool { return l.open != nil || l.filter.Text != "" }
 
 // After is the number of the last entry that it has.
 func (l *Log) After() int64 {
@@ -131,7 +131,7 @@ func (l *Log) Typing() bool {
 	if l.open != nil {
 		return l.json.Typing()
 	}
-	return l.filter.typing
+	return l.filter.Typing
 }
 
 // Searching reports whether a search is on in an open message.
@@ -146,7 +146,7 @@ func (l *Log) Update(e *kit.Env, m tea.Msg) act.Action {
 		l.json.Update(e.Keys, m)
 		return nil
 	}
-	if l.filter.typing {
+	if l.filter.Typing {
 		l.typeFilter(e, m)
 		return nil
 	}
@@ -175,8 +175,7 @@ func (l *Log) Update(e *kit.Env, m tea.Msg) act.Action {
 			l.show(l.at(l.table.Cursor))
 		}
 	case key.Matches(k, keys.Filter.Binding):
-		l.filter.begin()
-		l.filter.suggest = l.complete(e)
+		l.filter.Begin(l.complete(e))
 	case key.Matches(k, keys.Follow.Binding):
 		l.follow = !l.follow
 		if l.follow {
@@ -190,8 +189,8 @@ func (l *Log) Update(e *kit.Env, m tea.Msg) act.Action {
 	case key.Matches(k, keys.Save.Binding):
 		return l.save()
 	case key.Matches(k, keys.Back.Binding):
-		if l.filter.text != "" {
-			l.filter.set("")
+		if l.filter.Text != "" {
+			l.filter.Set("")
 			l.apply()
 			return nil
 		}
@@ -301,7 +300,7 @@ func (l *Log) save() act.Action {
 func (l *Log) Keys(e *kit.Env) []keymap.Binding {
 	k := e.Keys
 	switch {
-	case l.filter.typing:
+	case l.filter.Typing:
 		return []keymap.Binding{k.Accept, k.Leave, k.Complete, k.HistoryUp}
 	case l.Typing():
 		return []keymap.Binding{k.Accept, k.Leave}
@@ -331,22 +330,12 @@ func (l *Log) Status(e *kit.Env, w int) (left, right string) {
 	if l.filter.active() {
 		count = fmt.Sprintf("%s of %s", kit.Thousands(l.n()), count)
 	}
-	if l.filter.typing {
-		right = th.Dim.Render(count)
-		if l.filter.err != "" {
-			st := th.Error
-			if len(l.filter.suggest) > 0 {
-				st = th.Dim // it is on its way
-			}
-			if safe.Width(safe.Line(l.filter.err)) <= w/2 || len(l.filter.suggest) > 0 {
-				right = st.Render(safe.Truncate(safe.Line(l.filter.err), w/2, safe.Ellipsis))
-			}
-		}
-		return th.Key.Render("/") + l.filter.edit.View(th, max(w-safe.Width(right)-3, 8)), right
+	if l.filter.Typing {
+		return l.filter.Status(th, count, w)
 	}
 	left = th.Dim.Render(count)
-	if l.filter.text != "" {
-		left += "  " + th.Link.Render(safe.Line(l.filter.text))
+	if l.filter.Text != "" {
+		left += "  " + th.Link.Render(safe.Line(l.filter.Text))
 	}
 	right = "following"
 	if !l.follow {
@@ -383,6 +372,10 @@ func (l *Log) View(e *kit.Env, w, h int) string {
 	if taskCol {
 		fixed += 10
 	}
+	size := w-fixed >= 12 // else there is no room to say how large a message is
+	if !size {
+		fixed -= 9
+	}
 	methodW := max(min(w-fixed, 34), 12)
 	wide := w-fixed-methodW >= 18
 	head := kit.NewLine(w, nil).Gap(2).Cell(th.Heading, "TIME", 12).Gap(2)
@@ -393,7 +386,10 @@ func (l *Log) View(e *kit.Env, w, h int) string {
 	if taskCol {
 		head.Cell(th.Heading, "TASK", 8).Gap(2)
 	}
-	head.Num(th.Heading, "TOOK", 7).Gap(2).Num(th.Heading, "SIZE", 7)
+	head.Num(th.Heading, "TOOK", 7)
+	if size {
+		head.Gap(2).Num(th.Heading, "SIZE", 7)
+	}
 	if wide {
 		head.Gap(2).Add(th.Heading, "CONTENT")
 	}
@@ -424,7 +420,10 @@ func (l *Log) View(e *kit.Env, w, h int) string {
 		if en.Latency > 0 {
 			took = kit.RTT(en.Latency)
 		}
-		b.Num(th.Dim, took, 7).Gap(2).Num(th.Dim, kit.Bytes(int64(en.Size)), 7)
+		b.Num(th.Dim, took, 7)
+		if size {
+			b.Gap(2).Num(th.Dim, kit.Bytes(int64(en.Size)), 7)
+		}
 		if wide {
 			b.Gap(2)
 			if en.Fault != "" {
