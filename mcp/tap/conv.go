@@ -44,7 +44,7 @@ type route struct {
 	url      string
 	header   http.Header
 	exchange string     // sets ids apart where conversations are not told apart
-	on       jsonrpc.ID // the request whose answer it carries
+	on       jsonrpc.ID // the request whose answer it carries; the reader's, who sets it for the agent's
 }
 
 func (c *conv) went(r *route) {

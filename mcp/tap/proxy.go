@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"mcptasks/mcp/jsonrpc"
@@ -64,7 +65,7 @@ func HTTP(ctx context.Context, o Options) error {
 		return err
 	}
 	transport := &http.Transport{DialContext: dial, ForceAttemptHTTP2: true, DisableCompression: true, Proxy: http.ProxyFromEnvironment,
-		MaxIdleConns: 100, MaxIdleConnsPerHost: 100, IdleConnTimeout: idleLimit, TLSHandshakeTimeout: 15 * time.Second}
+		ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10, MaxIdleConns: 100, MaxIdleConnsPerHost: 100, IdleConnTimeout: idleLimit, TLSHandshakeTimeout: 15 * time.Second}
 	return serve(ctx, o, base, l, transport)
 }
 
@@ -122,7 +123,7 @@ func listen(address string, public bool) (net.Listener, error) {
 
 func (p *proxy) handler() http.Handler {
 	rp := &httputil.ReverseProxy{
-		Transport: p.trip, FlushInterval: -1, ErrorLog: slog.NewLogLogger(p.t.o.Log.Handler(), slog.LevelDebug),
+		Transport: p.trip, FlushInterval: -1, BufferPool: new(buffers), ErrorLog: slog.NewLogLogger(p.t.o.Log.Handler(), slog.LevelDebug),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = p.base.Scheme, p.base.Host, p.base.Host
 			if r.Out.URL.RawQuery == "" && r.Out.URL.Path == p.base.Path {
@@ -161,6 +162,18 @@ func (p *proxy) handler() http.Handler {
 		rp.ServeHTTP(w, r)
 	})
 }
+
+// buffers are those by which bodies pass: most messages fit into one.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if p, _ := b.pool.Get().(*[]byte); p != nil {
+		return *p
+	}
+	return make([]byte, 64<<10)
+}
+
+func (b *buffers) Put(p []byte) { b.pool.Put(&p) }
 
 // brokeOff reports whether a server ended the connection in place of an answer.
 func brokeOff(err error) bool {
@@ -209,7 +222,7 @@ func (p *proxy) request(r *http.Request) (*http.Request, error) {
 	}
 	// Messages are small and of no use to a server before their end, so they
 	// are read whole; a huge one passes unread.
-	b, err := io.ReadAll(io.LimitReader(r.Body, maxRead+1))
+	b, err := readAll(io.LimitReader(r.Body, maxRead+1), r.ContentLength)
 	if err != nil {
 		return nil, fmt.Errorf("reading the message: %w", err)
 	}
@@ -220,10 +233,11 @@ func (p *proxy) request(r *http.Request) (*http.Request, error) {
 		}{io.MultiReader(bytes.NewReader(b), r.Body), r.Body}
 		return r, nil
 	}
-	m, err := jsonrpc.Decode(bytes.TrimSpace(b), 0)
-	if err == nil && m.Kind == jsonrpc.KindRequest {
-		x.r.on = m.ID
-		if x.init = m.Method == "initialize"; x.init && apart {
+	// What it says is read when it has been passed on; but the answer to this one
+	// names the session.
+	if bytes.Contains(b, []byte(`"initialize"`)) {
+		m, err := jsonrpc.Decode(bytes.TrimSpace(b), 0)
+		if x.init = err == nil && m.Kind == jsonrpc.KindRequest && m.Method == "initialize"; x.init && apart {
 			x.agent = "agent " + who(r)
 			x.c = p.convs.fresh()
 		}
@@ -250,6 +264,16 @@ func (p *proxy) request(r *http.Request) (*http.Request, error) {
 	return r, nil
 }
 
+// readAll is io.ReadAll for a body whose length is known, or -1.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	var b bytes.Buffer
+	if length > 0 && length <= maxRead {
+		b.Grow(int(length) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
+}
+
 func isJSON(h http.Header) bool {
 	t, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	return t == "application/json" || strings.HasSuffix(t, "+json")
@@ -269,10 +293,9 @@ func (p *proxy) response(res *http.Response) error {
 	if x.init && x.apart {
 		if id := res.Header.Get(headerSession); id != "" {
 			p.convs.lead("session "+id, x.c)
-			r := *x.r
-			r.header = r.header.Clone()
+			r := &route{ctx: x.r.ctx, url: x.r.url, header: x.r.header.Clone(), exchange: x.r.exchange}
 			r.header.Set(headerSession, id)
-			x.c.went(&r)
+			x.c.went(r)
 		} else {
 			p.convs.lead(x.agent, x.c)
 		}
@@ -314,6 +337,10 @@ func (p *proxy) whole(res *http.Response, x *exchange) error {
 		res.Header.Set("Content-Length", strconv.Itoa(len(out)))
 		return nil
 	}
-	res.Body = &wholeBody{p: p, x: x, body: res.Body, encoding: res.Header.Get("Content-Encoding")}
+	w := &wholeBody{p: p, x: x, body: res.Body, encoding: res.Header.Get("Content-Encoding")}
+	if n := res.ContentLength; n > 0 && n <= maxRead {
+		w.kept = make([]byte, 0, n)
+	}
+	res.Body = w
 	return nil
 }

@@ -2,6 +2,7 @@ package tap
 
 import (
 	"bytes"
+	"runtime"
 	"strings"
 	"time"
 
@@ -62,6 +63,7 @@ func (t *tap) reading() {
 		items, ok = t.q.take(items)
 		for i := range items {
 			t.heed(&items[i])
+			runtime.Gosched() // what passes goes before what is read
 			items[i] = piece{}
 		}
 		if !ok {
@@ -114,6 +116,9 @@ func (t *tap) message(p *piece, b []byte) {
 	over := mcp.Overheard{ToServer: p.from == agent, Own: p.own, At: p.at, Message: m}
 	if over.At.IsZero() {
 		over.At = time.Now()
+	}
+	if p.from == agent && p.over != nil && m.Kind == jsonrpc.KindRequest {
+		p.over.on = m.ID
 	}
 	if p.conv != nil {
 		over.Conv, over.Exchange, over.On = p.conv.name, p.over.exchange, p.over.on

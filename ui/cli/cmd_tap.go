@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +39,11 @@ func (r *run) tapCmd() *cobra.Command {
 				return usagef("it is: mcptasks tap -- COMMAND ARG…, or mcptasks tap --listen ADDR URL")
 			}
 			r.exact = true
+			if os.Getenv("GOGC") == "" {
+				// Collecting garbage is most of what ever delays a message (see
+				// BenchmarkHTTPRoundTrip); a tap keeps little, so rarely is cheap.
+				debug.SetGCPercent(400)
+			}
 			code, err := r.deps.Tap(cmd.Context(), r.process, r.g, o)
 			r.code = code
 			if err != nil && code != 0 {
