@@ -219,24 +219,35 @@ func openFile(ctx context.Context, target string) error {
 	case "windows":
 		words = []string{"rundll32", "url.dll,FileProtocolHandler", target}
 	default:
+		// Without a screen the opener tries the browsers of the terminal, which is
+		// taken.
+		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" && os.Getenv("BROWSER") == "" {
+			return errors.New("nothing here can open it (there is no display); copy the address instead")
+		}
 		words = []string{"xdg-open", target}
 	}
+	return opens(ctx, words, time.Second)
+}
+
+// opens starts a program that opens something, and looks for a moment whether it
+// ends because it cannot: one that still runs then has found what it opens with.
+func opens(ctx context.Context, words []string, moment time.Duration) error {
 	var stderr bytes.Buffer
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Stderr = &stderr
+	c.WaitDelay = moment // what it has started may keep its stderr
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("nothing here can open it (%w); copy the address instead", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	// Where there is no screen, as over SSH, the opener says so and ends; one
-	// that still runs after a moment has found what it opens with.
 	select {
 	case err := <-ended:
-		if err != nil {
-			return fmt.Errorf("nothing here can open it (%s: %w %s); copy the address instead", words[0], err, strings.TrimSpace(stderr.String()))
+		if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+			first, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
+			return fmt.Errorf("nothing here can open it (%s: %w %s); copy the address instead", words[0], err, safe.Line(first))
 		}
-	case <-time.After(time.Second):
+	case <-time.After(moment):
 	}
 	return nil
 }

@@ -5,8 +5,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -104,6 +106,37 @@ func TestBrowseRefusesWhatIsNoWebAddress(t *testing.T) {
 			t.Errorf("%q: %+v", raw, d)
 		}
 	}
+}
+
+// Where nothing opens an address, that is said in one line, with what to do: at
+// once where there is no screen, else with what the opener says.
+func TestNothingOpensAnAddress(t *testing.T) {
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		t.Skip("there is always a screen")
+	}
+	bin := t.TempDir()
+	opener := filepath.Join(bin, "xdg-open")
+	if err := os.WriteFile(opener, []byte("#!/bin/sh\nprintf 'no \\033[31mbrowser\\nsecond line\\n' >&2\nexit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	for _, name := range []string{"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} {
+		t.Setenv(name, "")
+	}
+	judge := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "copy the address") ||
+			strings.Contains(err.Error(), "second line") || strings.ContainsAny(err.Error(), "\x1b\n") {
+			t.Errorf("%v", err)
+		}
+	}
+	judge(browse(t.Context(), "https://a.example/x")().(doneMsg).err, "there is no display")
+	judge(opens(t.Context(), []string{"xdg-open", "https://a.example/x"}, time.Minute), "no browser")
+	if err := os.Remove(opener); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DISPLAY", ":0")
+	judge(browse(t.Context(), "https://a.example/x")().(doneMsg).err, "xdg-open")
 }
 
 func TestProgramSplitsWordsWithoutAShell(t *testing.T) {
