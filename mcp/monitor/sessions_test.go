@@ -264,7 +264,8 @@ func TestAHolderDiesOverAnAct(t *testing.T) {
 		if err := b.m.Cancel(t.Context(), key("ci", "t1")); err != nil {
 			t.Fatalf("Cancel: %v", err)
 		}
-		if d := time.Since(began); d > 8*time.Second {
+		// It is taken for a process that is only slow for a while.
+		if d := time.Since(began); d > 18*time.Second {
 			t.Errorf("it took %v", d)
 		}
 		if n := g.called("cancel", "t1") + f.called("cancel", "t1"); n != 1 {

@@ -103,8 +103,8 @@ func TestTappedServerIsShownAndAskedThroughItsTap(t *testing.T) {
 			t.Errorf("after the cancel: %s", v.Status)
 		}
 
-		// The tap is killed: its lease is not renewed.
-		r.sleep(8 * time.Second)
+		// The tap has stopped: its lease is not renewed.
+		r.sleep(18 * time.Second)
 		v, _ = r.m.Board().Task(taskmodel.Key{Server: "tap: ev", ID: "t2", Role: taskmodel.Requestor})
 		if v.Standing != taskmodel.Gone || !strings.Contains(v.Note, "claude-code is over") {
 			t.Errorf("%s %q", v.Standing, v.Note)

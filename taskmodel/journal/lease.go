@@ -15,14 +15,24 @@ func (t *tx) holder(writer int64) (h Holder, node string, ended int64, err error
 	return h, node, ended, err
 }
 
-// dead reports whether a lease's holder is no more: it has not renewed it for
-// five seconds, or is a process of this machine that has ended.
+// dead reports whether a lease's holder is no more: a process of another machine
+// that has not renewed it for five seconds, one of this machine that has ended,
+// or that has not renewed it for so long that it cannot be merely slow: who takes
+// a server from one that still runs takes its program's tasks for lost.
 func (t *tx) dead(writer, renewed int64) (bool, Holder, error) {
 	h, node, ended, err := t.holder(writer)
 	if err != nil {
 		return false, h, err
 	}
-	return ended != 0 || t.now-renewed >= leaseLife.Microseconds() || node == t.j.node && !running(h.PID), h, nil
+	return ended != 0 || !t.j.renews(node, h.PID, time.Duration(t.now-renewed)*time.Microsecond), h, nil
+}
+
+// renews reports whether a process is there that last renewed a claim so long ago.
+func (j *Journal) renews(node string, pid int, ago time.Duration) bool {
+	if node == j.node {
+		return ago < leaseHere && running(pid)
+	}
+	return ago < leaseLife
 }
 
 // Acquire takes or renews the lease on (target, session); see Store.

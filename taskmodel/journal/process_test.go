@@ -30,6 +30,31 @@ func acquire(t *testing.T, j *Journal) (Holder, bool) {
 	return h, ok
 }
 
+// moved makes a writer a process of another machine.
+func moved(t *testing.T, j *Journal, writer int64) {
+	t.Helper()
+	if err := j.act(context.Background(), func(x *tx) error {
+		_, err := x.exec(`UPDATE writers SET node = 'elsewhere' WHERE id = ?`, writer)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A process of this machine that is stopped does not keep its servers for ever.
+func TestLeaseOfAStoppedProcess(t *testing.T) {
+	a, b, c := two(t)
+	acquire(t, a)
+	c.pass(leaseHere - time.Second)
+	if _, ok := acquire(t, b); ok {
+		t.Error("taken too soon")
+	}
+	c.pass(time.Second)
+	if _, ok := acquire(t, b); !ok {
+		t.Error("kept")
+	}
+}
+
 func TestLease(t *testing.T) {
 	a, b, c := two(t)
 	if _, ok := acquire(t, a); !ok {
@@ -50,9 +75,13 @@ func TestLease(t *testing.T) {
 			t.Fatal("taken while it was renewed")
 		}
 	}
-	c.pass(5 * time.Second)
+	c.pass(leaseLife)
+	if _, ok := acquire(t, b); ok {
+		t.Error("taken from a process that runs, and is only slow")
+	}
+	moved(t, b, a.me)
 	if _, ok := acquire(t, b); !ok {
-		t.Error("a lease that was not renewed for five seconds is dead")
+		t.Error("a lease that a process elsewhere did not renew for five seconds is dead")
 	}
 	if h, ok := acquire(t, a); ok || h.What != "mcptasks watch" {
 		t.Error("it was taken back")
@@ -158,7 +187,7 @@ func TestClaimRechecksTheLease(t *testing.T) {
 	if _, err := b.PutIntent(ctx, Intent{Target: target, Session: "s", Task: key("t"), Kind: "cancel"}); err != nil {
 		t.Fatal(err)
 	}
-	c.pass(6 * time.Second) // a was asleep
+	c.pass(leaseHere) // a was asleep
 	if _, err := a.ClaimIntents(ctx, target, "s"); !errors.Is(err, ErrNoLease) {
 		t.Errorf("with a dead lease: %v", err)
 	}

@@ -333,4 +333,7 @@ func (j *Journal) noteDamage(err error) {
 	}
 }
 
-const leaseLife = 5 * time.Second
+const (
+	leaseLife = 5 * time.Second  // of a process on another machine, without renewal
+	leaseHere = 15 * time.Second // of one on this machine that runs, however slowly, or is stopped
+)

@@ -38,7 +38,8 @@ type Store interface {
 	Changes(ctx context.Context, target string, since int64) (Changes, error)
 
 	// Acquire takes or renews the lease on (target, session). holder is who has
-	// it when ok is false. A lease not renewed for five seconds is dead.
+	// it when ok is false. A lease not renewed for five seconds is
+	// dead, for fifteen where its holder is a process of this machine that runs.
 	Acquire(ctx context.Context, target, session string) (holder Holder, ok bool, err error)
 	Release(ctx context.Context, target, session string) error
 	// PutIntent asks the lease's holder to act; IntentState tells what became

@@ -89,7 +89,7 @@ func (j *Journal) Taps(ctx context.Context, since time.Time) ([]Tap, error) {
 			continue
 		}
 		v.Started, v.Ended = local(started), local(ended)
-		v.Live = writer != 0 && gone == 0 && ended == 0 && now-renewed < leaseLife.Microseconds() && (node != j.node || running(pid))
+		v.Live = writer != 0 && gone == 0 && ended == 0 && j.renews(node, pid, time.Duration(now-renewed)*time.Microsecond)
 		list = append(list, v)
 	}
 	if err := rows.Err(); err != nil {
