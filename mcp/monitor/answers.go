@@ -39,13 +39,12 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 	if _, _, err := s.ready(ctx); err != nil {
 		return err
 	}
-	var q taskmodel.Question
-	var c client
-	var conn int
-	var before taskmodel.QuestionState
+	result := make(chan error, 1)
 	derr := m.do(ctx, func() {
-		var ok bool
-		q, ok = m.board.Question(a.Question)
+		if err = ctx.Err(); err != nil {
+			return // nobody waits any more, and nothing is on its way
+		}
+		q, ok := m.board.Question(a.Question)
 		now := m.now()
 		switch {
 		case !ok:
@@ -64,22 +63,18 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 		if err != nil {
 			return
 		}
-		before = q.State
-		c, conn = s.client, s.conn
+		before, c, conn := q.State, s.client, s.conn
 		q.State, q.SentAt, q.Refusal = taskmodel.QuestionSending, now, ""
 		m.board.PutQuestion(q)
 		m.touch()
+		// From here on it goes its way, whether or not the caller waits.
+		m.spawn(func() { result <- s.sendAnswer(q, a, c, conn, before) })
 	})
 	if derr != nil {
 		return derr
 	}
 	if err != nil {
 		return err
-	}
-	// From here on it goes its way, whether or not the caller waits.
-	result := make(chan error, 1)
-	if !m.mail.post(func() { m.spawn(func() { result <- s.sendAnswer(q, a, c, conn, before) }) }) {
-		return ErrStopped
 	}
 	select {
 	case err := <-result:

@@ -48,8 +48,11 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 		return err
 	}
 	sent := false
-	var before time.Time // when it was asked for before
+	result := make(chan error, 1)
 	derr := m.do(ctx, func() {
+		if err = ctx.Err(); err != nil {
+			return // nobody waits any more, and nothing is on its way
+		}
 		t, ok := m.board.Task(k)
 		now := m.now()
 		switch {
@@ -71,7 +74,7 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 			t.CancelNote == taskmodel.CancelSending && now.Sub(t.CancelRequested) < 2*cancelTimeout:
 			sent = true // once is enough
 		default:
-			before = t.CancelRequested
+			before := t.CancelRequested // when it was asked for before
 			m.board.Change(k, now, func(t *taskmodel.Task) { t.CancelRequested, t.CancelNote = time.Time{}, "" })
 			// Written down as on its way: what is not heard of after it stands as
 			// sent with an unknown outcome.
@@ -79,6 +82,7 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 				m.history(s, e, nil)
 			}
 			m.touch()
+			m.spawn(func() { result <- s.sendCancel(k, before) })
 		}
 	})
 	switch {
@@ -86,10 +90,6 @@ func (m *Monitor) Cancel(ctx context.Context, k taskmodel.Key) error {
 		return derr
 	case err != nil || sent:
 		return err
-	}
-	result := make(chan error, 1)
-	if !m.mail.post(func() { m.spawn(func() { result <- s.sendCancel(k, before) }) }) {
-		return ErrStopped
 	}
 	select {
 	case err := <-result:

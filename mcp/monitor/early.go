@@ -1,6 +1,11 @@
 package monitor
 
-import "mcptasks/taskmodel"
+import (
+	"maps"
+	"slices"
+
+	"mcptasks/taskmodel"
+)
 
 // A question may come before the task that it belongs to is known here: a
 // request of the server overtakes the answer to the call that makes the task.
@@ -8,9 +13,21 @@ import "mcptasks/taskmodel"
 // earlyMost bounds the tasks that are waited for.
 const earlyMost = maxQuestions
 
-// asksEarly remembers a question whose task is not on the board.
+// asksEarly remembers a question whose task is not on the board. Tasks that
+// never came make place, once nothing is asked for them any more.
 func (s *server) asksEarly(q taskmodel.Question) {
-	if q.Task.ID != "" && len(s.early) < earlyMost {
+	if q.Task.ID == "" {
+		return
+	}
+	if len(s.early) >= earlyMost {
+		maps.DeleteFunc(s.early, func(_ taskmodel.Key, ids []taskmodel.QuestionID) bool {
+			return !slices.ContainsFunc(ids, func(id taskmodel.QuestionID) bool {
+				q, ok := s.m.board.Question(id)
+				return ok && q.State.Open()
+			})
+		})
+	}
+	if len(s.early) < earlyMost {
 		s.early[q.Task] = append(s.early[q.Task], q.ID)
 	}
 }
