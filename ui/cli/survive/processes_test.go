@@ -115,7 +115,11 @@ func TestSeenWithinTwoSeconds(t *testing.T) {
 	holder := u.begin("watch")
 	eventually(t, "a holder", func() bool { return strings.Contains(holder.out.String(), `"state":"ready"`) })
 	other := u.begin("watch")
-	eventually(t, "another that waits on it", func() bool { return strings.Contains(other.out.String(), "held by") })
+	// On a machine that is so busy that the holder does not get to renew its lease
+	// in time, the two change their parts.
+	eventually(t, "another that waits on it", func() bool {
+		return strings.Contains(other.out.String(), "held by") || strings.Contains(holder.out.String(), "held by")
+	})
 	var x task
 	u.read(&x, "start", "p", "reindex_search", "index=idx-1")
 	at := func(r *running) (when time.Time) {
@@ -141,9 +145,9 @@ func TestSeenWithinTwoSeconds(t *testing.T) {
 	if len(shown) != 1 || shown[0].TaskID != x.TaskID {
 		t.Errorf("ls: %+v", shown)
 	}
-	if r := u.want(0, "ls", "-o", "json"); !strings.Contains(r.out.String(), "held by mcptasks watch") {
-		t.Errorf("whose it is is not said: %s", r.out.String())
-	}
+	eventually(t, "whose it is", func() bool {
+		return strings.Contains(u.want(0, "ls", "-o", "json").out.String(), "held by mcptasks watch")
+	})
 	rest, err := u.look().Restore(context.Background(), strings.ReplaceAll(p.target, "'", ""))
 	if err != nil || len(rest.Tasks) != 1 {
 		t.Errorf("%+v %v", rest, err)
