@@ -85,6 +85,7 @@ const (
 	pruneTasks  = 200
 	pruneEvents = 2000
 	prunePages  = 2000
+	pruneFew    = 10 // by size, so that hardly more goes than has to
 )
 
 func (j *Journal) pruneOlder(ctx context.Context, cutoff int64, out *Pruned) error {
@@ -173,7 +174,7 @@ func (j *Journal) pruneTo(ctx context.Context, bytes int64, out *Pruned) error {
 			t.tidy = true
 			if step == 0 {
 				res, err := t.exec(`DELETE FROM results WHERE (server, role, task) IN (SELECT t.server, t.role, t.task
-					FROM results r JOIN tasks t USING (server, role, task) WHERE ` + prunable + ` ORDER BY r.fetched LIMIT 50)`)
+					FROM results r JOIN tasks t USING (server, role, task) WHERE `+prunable+` ORDER BY r.fetched LIMIT ?)`, pruneFew)
 				if err != nil {
 					return err
 				}
@@ -181,7 +182,7 @@ func (j *Journal) pruneTo(ctx context.Context, bytes int64, out *Pruned) error {
 				out.Results += int(n)
 				return err
 			}
-			dropped, err := t.dropTasks(`SELECT server, role, task FROM tasks t WHERE `+prunable+` ORDER BY `+over+` LIMIT ?`, out, pruneTasks)
+			dropped, err := t.dropTasks(`SELECT server, role, task FROM tasks t WHERE `+prunable+` ORDER BY `+over+` LIMIT ?`, out, pruneFew)
 			n = int64(dropped)
 			out.Tasks += dropped
 			return err

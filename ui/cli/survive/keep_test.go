@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -164,6 +165,84 @@ func TestPruneThroughTheProgram(t *testing.T) {
 	}
 	if r := u.want(0, "history", "-o", "jsonl"); strings.Contains(r.out.String(), "old-ended") {
 		t.Errorf("the history of what was pruned: %s", r.out.String())
+	}
+}
+
+// D 3: over the size that the configuration gives, results go first and then
+// tasks, the oldest first, and never what runs or asks.
+func TestPruneBySizeThroughTheProgram(t *testing.T) {
+	u := newUser(t, nil)
+	file := filepath.Join(u.home, "config.toml")
+	if err := os.WriteFile(file, []byte("[servers.p]\nurl = \"http://127.0.0.1:1/mcp\"\nautostart = false\n[history]\nmegabytes = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u.flags = []string{"-c", file}
+	u.want(0, "history")
+	const target = "http://127.0.0.1:1/mcp"
+	noise := func(n int) json.RawMessage {
+		b := make([]byte, n/2)
+		for i := range b {
+			b[i] = byte(i * i >> 3)
+		}
+		return json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":"%x"}]}`, b))
+	}
+	j := u.look()
+	put := func(id string, st taskmodel.Status, age time.Duration, raw, result json.RawMessage) {
+		t.Helper()
+		at := time.Now().Add(-age)
+		x := taskmodel.Task{FirstHeardAt: at, LastHeardAt: at, Standing: taskmodel.Live, Raw: raw}
+		x.Key, x.Status, x.Generation = taskmodel.Key{Server: "p", ID: id, Role: taskmodel.Requestor}, st, taskmodel.GenCore
+		if x.Terminal() {
+			x.EndedAt = at
+		}
+		e := journal.Entry{Target: target, Server: "p", Key: x.Key, Task: &x, Event: &taskmodel.Event{Time: at, Kind: taskmodel.EventCreated, Task: x.Key}}
+		if result != nil {
+			e.Outcome = &taskmodel.Outcome{Result: result, FetchedAt: at}
+		}
+		if err := j.Write(context.Background(), e); err != nil && !errors.Is(err, journal.ErrSlow) {
+			t.Fatal(err)
+		}
+	}
+	kept := func() (tasks, results []string) {
+		t.Helper()
+		rest, err := j.Restore(context.Background(), target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range rest.Tasks {
+			tasks = append(tasks, x.ID)
+			if x.Outcome.KeptHere {
+				results = append(results, x.ID)
+			}
+		}
+		return tasks, results
+	}
+	put("a-running", taskmodel.Working, 500*time.Hour, noise(200<<10), nil)
+	put("a-asking", taskmodel.InputRequired, 500*time.Hour, noise(100<<10), nil)
+	for i := range 60 {
+		put(fmt.Sprintf("done-%02d", i), taskmodel.Completed, time.Duration(100-i)*time.Hour, nil, noise(40<<10))
+	}
+	if r := u.want(0, "history", "--prune"); !strings.Contains(r.out.String(), "Dropped 0 tasks, 50 results") {
+		t.Errorf("%s%s", r.out.String(), r.errs.String())
+	}
+	tasks, results := kept() // of which about 17 have room
+	if len(tasks) != 62 || len(results) != 10 || results[0] != "done-50" {
+		t.Errorf("%d tasks are left, with the results of %v", len(tasks), results)
+	}
+	// Without results that could go, the oldest tasks that have ended go.
+	for i := range 20 {
+		put(fmt.Sprintf("large-%02d", i), taskmodel.Completed, time.Duration(90-i)*time.Minute, noise(50<<10), nil)
+	}
+	u.want(0, "history", "--prune")
+	tasks, results = kept()
+	if n := len(tasks); n < 4 || n > 12 || tasks[0] != "a-asking" || tasks[1] != "a-running" || tasks[2] < "large-10" || tasks[n-1] != "large-19" || len(results) != 0 {
+		t.Errorf("left: %s, with the results of %v", tasks, results)
+	}
+	if err := j.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := os.Stat(filepath.Join(u.state(), journal.FileName)); err != nil || s.Size() > 1<<20 {
+		t.Errorf("the file is %v, %v", s, err)
 	}
 }
 
