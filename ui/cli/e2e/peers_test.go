@@ -39,7 +39,7 @@ func everything(way, peer string, set ...string) group {
 		resulted("Research Report: moss", "simulate-research-query", "topic=moss"),
 		refusedID(),
 		cancelled("simulate-research-query", "topic=python", "ambiguous=true"),
-		reconnects("simulate-research-query", "topic=python", "ambiguous=true"),
+		inItsSession(way == "http", reconnects("simulate-research-query", "topic=python", "ambiguous=true")),
 		codes(false, "simulate-research-query", "topic=python", "ambiguous=true"),
 		{"asked as a task", asksUs},
 		{"page first", pageFirst},

@@ -88,6 +88,24 @@ func reconnects(tool string, args ...string) step {
 	}}
 }
 
+// inItsSession is reconnects where the server has sessions: the row tells that
+// the session is what was forgotten, apart from the task (issue D 2).
+func inItsSession(has bool, s step) step {
+	if !has {
+		return s
+	}
+	return step{s.op, func(t *testing.T, u *user) {
+		s.do(t, u)
+		var all []task
+		u.read(0, &all, "ls")
+		if !slices.ContainsFunc(all, func(x task) bool {
+			return x.Standing == "gone" && strings.Contains(x.Note, "has forgotten the session")
+		}) {
+			t.Errorf("nothing says that the session is forgotten: %+v", all)
+		}
+	}}
+}
+
 // TestInterrupted: SIGINT and SIGTERM end a command with 130 and leave no
 // process behind, whatever it was doing.
 func TestInterrupted(t *testing.T) {
