@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -230,33 +231,54 @@ func (w *wiring) screens(ctx context.Context, g cli.Global, o *cli.Opened) error
 	return errors.Join(err, <-done)
 }
 
-func (w *wiring) uiOptions(g cli.Global, o *cli.Opened) (ui.Options, error) {
-	f := w.cfg.File
-	for name, text := range f.Views {
-		if _, err := board.ParseFilter(text); err != nil {
-			return ui.Options{}, fmt.Errorf("views.%s: %w", name, err)
+// chosen are the keys as the configuration has them. The error tells of all that
+// is wrong with its keys and views, each with its place.
+func (w *wiring) chosen() (keymap.Map, error) {
+	var faults []error
+	wrong := func(key string, err error) {
+		if at := w.cfg.Place(key); at != "" {
+			err = fmt.Errorf("%s: %w", at, err)
 		}
+		faults = append(faults, err)
 	}
 	keys := keymap.Default()
 	bound := map[string][]string{}
-	for action, v := range f.Keys {
-		switch v := v.(type) {
+	for _, action := range slices.Sorted(maps.Keys(w.cfg.File.Keys)) {
+		var to []string
+		switch v := w.cfg.File.Keys[action].(type) {
 		case string:
-			bound[action] = []string{v}
+			to = []string{v}
 		case []any:
-			bound[action] = []string{}
 			for _, k := range v {
-				bound[action] = append(bound[action], fmt.Sprint(k))
+				to = append(to, fmt.Sprint(k))
 			}
 		default:
-			return ui.Options{}, fmt.Errorf("keys.%s: it is a key or a list of keys", action)
+			wrong("keys."+action, fmt.Errorf("keys.%s: it is a key or a list of keys", action))
+			continue
 		}
+		one := keymap.Default() // a conflict is of two, and is told below
+		if err := one.Rebind(map[string][]string{action: to}); err != nil && !errors.As(err, new(keymap.Conflict)) {
+			wrong("keys."+action, err)
+			continue
+		}
+		bound[action] = to
 	}
 	if err := keys.Rebind(bound); err != nil {
-		return ui.Options{}, err
+		faults = append(faults, err)
 	}
-	if c := keys.Conflicts(); len(c) > 0 {
-		return ui.Options{}, c[0]
+	for _, name := range slices.Sorted(maps.Keys(w.cfg.File.Views)) {
+		if _, err := board.ParseFilter(w.cfg.File.Views[name]); err != nil {
+			wrong("views."+name, fmt.Errorf("views.%s: %w", name, err))
+		}
+	}
+	return keys, errors.Join(faults...)
+}
+
+func (w *wiring) uiOptions(g cli.Global, o *cli.Opened) (ui.Options, error) {
+	f := w.cfg.File
+	keys, err := w.chosen()
+	if err != nil {
+		return ui.Options{}, err
 	}
 	opts := ui.Options{
 		Keys: &keys, Theme: f.UI.Theme, Themes: f.UI.Themes, Mouse: f.UI.Mouse, Views: f.Views, Readonly: g.Readonly, LogFile: g.Log,
@@ -374,6 +396,9 @@ func readPassword(ctx context.Context, prompt string) (string, error) {
 func (w *wiring) configured(g cli.Global) (cli.ConfigReport, error) {
 	if err := w.load(g); err != nil {
 		return cli.ConfigReport{}, err
+	}
+	if _, err := w.chosen(); err != nil {
+		return cli.ConfigReport{}, &cli.Error{Kind: "config", Message: err.Error()}
 	}
 	r := cli.ConfigReport{Path: w.cfg.Path, State: stateDir(g.State)}
 	for _, f := range w.cfg.Reports {

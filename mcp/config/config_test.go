@@ -285,7 +285,8 @@ func TestFlagFaultsAreUsageErrors(t *testing.T) {
 		{[]string{"a=x", "a=y"}, nil, "given twice"},
 		{[]string{"a=x"}, []string{"b.poll_min=1s"}, `no server "b"`},
 		{[]string{"a=x"}, []string{"a.pol_min=1s"}, `did you mean "poll_min"`},
-		{[]string{"a=x"}, []string{"a.generation=9"}, "one of auto"},
+		{[]string{"a=x"}, []string{"a.pol_min=1s"}, `unknown key "pol_min"`},
+		{[]string{"a=x"}, []string{"a.generation=9"}, `: generation = "9": it is one of auto`},
 	} {
 		s := sandbox(t, nil, nil)
 		s.Servers, s.Sets = tt.servers, tt.sets

@@ -47,6 +47,7 @@ type Config struct {
 	Servers []Server
 	Reports []Report
 	from    map[string]string // of the settings that are written: key to file
+	places  map[string]string // and to file and line
 }
 
 // A Report says of one file that was looked at what became of it.
@@ -99,6 +100,10 @@ func Load(s Search) (Config, error) {
 	}
 	return c, nil
 }
+
+// Place is the file and the line on which a setting is written, "" where none
+// has it.
+func (c Config) Place(key string) string { return c.places[key] }
 
 // loadGiven reads the files named by -c and nothing else.
 func (c *Config) loadGiven(s Search) error {
@@ -196,10 +201,11 @@ func (c *Config) addOwn(path string, b []byte) error {
 		}
 	}
 	if c.from == nil {
-		c.from = map[string]string{}
+		c.from, c.places = map[string]string{}, map[string]string{}
 	}
+	lines := linesOf(trimBOM(b))
 	for _, key := range writtenKeys(written, "") {
-		c.from[key] = path
+		c.from[key], c.places[key] = path, fmt.Sprintf("%s:%d", path, lines[key])
 	}
 	c.Reports = append(c.Reports, r)
 	return nil
@@ -260,7 +266,7 @@ func (e *ServerEntry) set(key, value string) error {
 	}
 	var fe *FileError
 	if errors.As(told, &fe) {
-		return errors.New(fe.Text)
+		return errors.New(strings.ReplaceAll(fe.Text, "servers.x.", ""))
 	}
 	return told
 }

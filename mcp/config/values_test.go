@@ -42,6 +42,11 @@ func TestValuesTellWhereTheyCameFrom(t *testing.T) {
 	if c.File.Limits.Depth != 9 || c.File.UI.Theme != "mono" {
 		t.Errorf("of two files the later does not win key by key: %+v %+v", c.File.Limits, c.File.UI)
 	}
+	for key, want := range map[string]string{"limits.depth": two + ":2", "views.mine": one + ":7", "servers.ci.headers.A": one + ":10", "limits.log": ""} {
+		if got := c.Place(key); got != want {
+			t.Errorf("%s stands in %q, want %q", key, got, want)
+		}
+	}
 	got := map[string]Value{}
 	for _, v := range c.Values() {
 		got[v.Key] = v

@@ -157,7 +157,7 @@ func (r *run) lsCmd() *cobra.Command {
 					if sv.ListIncomplete != "" {
 						fmt.Fprintf(r.env.Stderr, "mcptasks: the list of %s is incomplete: %s\n", sv.Name, safe.Line(sv.ListIncomplete))
 					}
-					if err := serverError(sv); err != nil && sv.State != taskmodel.ServerOff && (sv.State != taskmodel.ServerFailed || len(only) > 0) {
+					if err := serverError(sv); err != nil && sv.State != taskmodel.ServerOff && (sv.State != taskmodel.ServerFailed || len(only)+len(r.g.Servers) > 0) {
 						r.code = r.joinErrors(r.code, err, sv.Name)
 						none = "no tasks are known here"
 					}
