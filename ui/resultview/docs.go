@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-
 	"mcptasks/ui/kit"
 	"mcptasks/ui/safe"
 	"mcptasks/ui/theme"
