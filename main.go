@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -72,9 +73,37 @@ func deps(env cli.Env) cli.Deps {
 // wiring is what one invocation has read: it is filled by open and used by
 // screens.
 type wiring struct {
-	env   cli.Env
-	cfg   config.Config
-	guard *guard.Guard // of the terminal; nil without screens
+	env cli.Env
+	cfg config.Config
+	// guarded gives the guard of the terminal, once it is there; nil without
+	// screens. It is started while the journal is opened, since each of them takes
+	// a while and both come before the first frame.
+	guarded func() (*guard.Guard, error)
+}
+
+// startGuard starts the guard of the terminal as it is set now.
+func (w *wiring) startGuard() {
+	type started struct {
+		g   *guard.Guard
+		err error
+	}
+	c := make(chan started, 1)
+	go func() {
+		g, err := guard.Start(os.Stdout)
+		c <- started{g, err}
+	}()
+	w.guarded = sync.OnceValues(func() (*guard.Guard, error) { s := <-c; return s.g, s.err })
+}
+
+// group tells the guard of a process group that a server's program is, if there
+// is a guard. It is called when everything is open.
+func (w *wiring) group(pid int, gone bool) {
+	if w.guarded == nil {
+		return
+	}
+	if g, err := w.guarded(); err == nil {
+		g.Group(pid, gone)
+	}
 }
 
 // load reads the configuration that the flags ask for.
@@ -130,12 +159,18 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 			notes = append(notes, s.Name+": "+words)
 		}
 	}
+	if g.Glance {
+		debug.SetGCPercent(400) // it is over before there is much to collect
+	}
+	if !g.Headless && w.env.StdoutTTY {
+		w.startGuard() // nothing is asked at the terminal any more
+	}
 	memory, said, forgetful := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
 	o.Notes = append(notes, said...)
 	cwd, _ := os.Getwd()
 	f := w.cfg.File
 	specs := setup.Specs(servers, setup.Options{Log: log, MaxMessage: int64(f.Limits.Message), Cwd: cwd, Auth: setup.Authorizers(stateDir(g.State), log),
-		Group: func(pid int, gone bool) { w.guard.Group(pid, gone) }})
+		Group: w.group})
 	for i, s := range specs {
 		specs[i].Autostart = s.Autostart || slices.Contains(g.Only, s.Name) // named, so it is meant
 	}
@@ -166,6 +201,11 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	}
 	o.Close = func() error {
 		var err error
+		if w.guarded != nil { // also where the screens were never opened
+			if g, err := w.guarded(); err == nil {
+				g.Release()
+			}
+		}
 		if memory != nil {
 			err = memory.Close()
 		}
@@ -220,12 +260,15 @@ func (w *wiring) screens(ctx context.Context, g cli.Global, o *cli.Opened) error
 	for _, n := range o.Notes {
 		fmt.Fprintln(w.env.Stderr, "mcptasks: "+n)
 	}
-	if w.guard, err = guard.Start(os.Stdout); err == nil {
-		defer w.guard.Release()
+	if w.guarded == nil {
+		w.startGuard()
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
-	go func() { done <- o.Run(life) }()
+	go func() { done <- o.Run(life) }() // what is remembered is read meanwhile
+	if g, err := w.guarded(); err == nil {
+		defer g.Release()
+	}
 	err = ui.Run(ctx, o.Monitor, opts)
 	end()
 	return errors.Join(err, <-done)

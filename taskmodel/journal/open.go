@@ -211,7 +211,9 @@ func connect(ctx context.Context, db *sql.DB, path string) (*sql.Conn, error) {
 				return nil, err
 			}
 			if err = conn.QueryRowContext(ctx, `PRAGMA page_count`).Scan(&pages); err == nil && pages == 0 {
-				_, err = conn.ExecContext(ctx, `PRAGMA auto_vacuum = INCREMENTAL`)
+				// Of an empty file nothing can be lost: only what is in it is worth
+				// waiting for the disk. migrate puts that back.
+				_, err = conn.ExecContext(ctx, `PRAGMA auto_vacuum = INCREMENTAL; PRAGMA synchronous = OFF`)
 			}
 			if err == nil {
 				err = conn.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode)
@@ -251,6 +253,11 @@ func known(ctx context.Context, conn *sql.Conn, path string) error {
 // migrate brings the file to the present schema.
 func migrate(ctx context.Context, conn *sql.Conn, path string) (err error) {
 	var version int
+	defer func() {
+		if _, perr := conn.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err == nil {
+			err = perr
+		}
+	}()
 	if err := conn.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
 		return err
 	}

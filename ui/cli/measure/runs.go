@@ -96,16 +96,20 @@ func restored(b *bench) error {
 
 // listing: from exec to the last task shown, against the bare requests.
 func listing(b *bench) error {
-	for _, n := range []int{100, 4_900, 6_000, 100_000} {
-		page := 50
+	for _, c := range []struct {
+		n    int
+		away time.Duration
+	}{{100, 0}, {4_900, 0}, {6_000, 0}, {6_000, 5 * time.Millisecond}, {100_000, 0}} {
+		n, page := c.n, 50
 		if n > 10_000 {
 			page = 1000
 		}
-		v, err := serve(script{tasks: n, page: page, poll: time.Minute})
+		v, err := serve(script{tasks: n, page: page, poll: time.Minute, away: c.away})
 		if err != nil {
 			return err
 		}
 		var ours, first, bare, theirs []time.Duration
+		var used []time.Duration
 		none := 0
 		rounds := b.rounds
 		if n > 1000 {
@@ -126,12 +130,12 @@ func listing(b *bench) error {
 			if err != nil {
 				return fmt.Errorf("%d tasks: %w\n%s", n, err, s.text())
 			}
-			ours = append(ours, d)
+			ours, used = append(ours, d), append(used, s.used())
 			if d, err = v.bare(); err != nil {
 				return err
 			}
 			bare = append(bare, d)
-			if b.inspector == "" || n > 10_000 {
+			if b.inspector == "" || n > 10_000 || c.away > 0 {
 				continue
 			}
 			if s, err = b.theirs(v.url); err != nil {
@@ -168,7 +172,12 @@ func listing(b *bench) error {
 		if n == 100 {
 			b.put("exec to the first page of a server on the screen", spread(first), "", "")
 		}
-		b.put(fmt.Sprintf("exec to all of %s tasks, %d a page", thousands(n), page), spread(ours), shown, ratio)
+		where := ""
+		if c.away > 0 {
+			where = ", the server " + short(c.away) + " away"
+		}
+		b.put(fmt.Sprintf("exec to all of %s tasks, %d a page%s", thousands(n), page, where), spread(ours), shown,
+			strings.TrimPrefix(ratio+", "+short(median(used))+" of processor time to its end", ", "))
 		b.put("bare loop of the same requests", spread(bare), "", times(median(ours), median(bare))+" with start-up, "+
 			times(median(ours)-median(first)+median(bare)/time.Duration(max(1, n/page)), median(bare))+" from the first page on")
 	}
@@ -343,7 +352,7 @@ func headless(b *bench) error {
 		return err
 	}
 	defer v.close()
-	var ours, bare []time.Duration
+	var ours, bare, used []time.Duration
 	for range b.rounds {
 		from := time.Now()
 		cmd := exec.Command(b.program, append([]string{"ls", "-o", "jsonl"}, b.args(b.state(), []string{v.url})...)...)
@@ -353,6 +362,7 @@ func headless(b *bench) error {
 			return fmt.Errorf("ls: %w", err)
 		}
 		ours = append(ours, time.Since(from))
+		used = append(used, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 		if n := bytes.Count(out, []byte("\n")); n != 10_000 {
 			return fmt.Errorf("ls wrote %d lines", n)
 		}
@@ -362,7 +372,7 @@ func headless(b *bench) error {
 		}
 		bare = append(bare, d)
 	}
-	b.put("`ls -o jsonl` over 10,000 tasks, 100 a page", spread(ours), "", short(median(ours)-median(bare))+" over the bare requests")
+	b.put("`ls -o jsonl` over 10,000 tasks, 100 a page", spread(ours), "", short(median(ours)-median(bare))+" over the bare requests, "+short(median(used))+" of processor time")
 	return nil
 }
 

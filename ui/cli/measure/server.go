@@ -23,6 +23,7 @@ type script struct {
 	poll    time.Duration    // pollInterval of each task
 	push    int              // status notifications a second on the GET stream
 	mute    bool             // take connections and never answer
+	away    time.Duration    // each request takes so long on its way
 }
 
 type server struct {
@@ -113,6 +114,7 @@ func (v *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.requests.Add(1)
+	time.Sleep(v.away)
 	fail := func(status, code int, text string) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)

@@ -127,6 +127,12 @@ func (s *screen) close() {
 	<-s.gone
 }
 
+// used is the processor time of a program that was closed, and of those that it
+// started and waited for.
+func (s *screen) used() time.Duration {
+	return s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
+}
+
 // A load is what a program and its children hold and have used.
 type load struct {
 	rss, anon int64         // bytes
