@@ -376,9 +376,14 @@ func (l *leaker) screens() {
 	s.see("messages")
 	s.press("/elicitation/create\r")
 	s.see("elicitation/create")
-	for _, keys := range []string{"G", "\r", "\x1b", "k", "\r", "\x1b", "k", "\r", "\x1b"} {
+	// Each is opened and left again before the next key: an esc that is read with
+	// what follows it is another key.
+	opened := func() bool { return strings.Contains(s.text(), `"jsonrpc": `) }
+	for _, keys := range []string{"G\r", "k\r", "k\r"} {
 		s.press(keys)
-		s.settle()
+		s.until("a message, whole", opened)
+		s.press("\x1b")
+		s.until("the wire log again", func() bool { return !opened() })
 	}
 	s.press("s") // the servers, each with its details
 	s.see("TASKS BY")
