@@ -255,8 +255,7 @@ func linesOf(b []byte) map[string]int {
 	lines := map[string]int{}
 	var p unstable.Parser
 	p.Reset(b)
-	var put func(n *unstable.Node, in string) string
-	put = func(n *unstable.Node, in string) string {
+	put := func(n *unstable.Node, in string) string {
 		for it := n.Key(); it.Next(); {
 			part := it.Node()
 			in = join(in, string(part.Data))
