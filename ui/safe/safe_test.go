@@ -1,6 +1,7 @@
 package safe
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -277,6 +278,20 @@ func FuzzSafe(f *testing.F) {
 			t.Fatalf("%q: OK with scheme %q", in, v.Scheme)
 		}
 	})
+}
+
+// A text of tabs costs what its length does: as many again take as long again
+// (found by fuzzing: each was measured from the line's start).
+func BenchmarkTabs(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := strings.Repeat("é\t", n)
+			b.SetBytes(int64(len(s)))
+			for b.Loop() {
+				Text(s)
+			}
+		})
+	}
 }
 
 func BenchmarkLinePlain(b *testing.B) {

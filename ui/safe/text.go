@@ -63,6 +63,7 @@ type cleaner struct {
 	last    rune // last rune written, 0 at the start of a line
 	marks   int  // combining marks since the last base
 	line    int  // where the present line starts in out
+	stop    int  // where out was last at a tab stop, with a space before it; 0: not yet
 	pending bool // a line break is due before the next visible rune (single line only)
 }
 
@@ -194,11 +195,20 @@ func (c *cleaner) breakLine() {
 func (c *cleaner) tab() {
 	n := 1
 	if c.multi {
-		n = TabWidth - Width(c.out.String()[c.line:])%TabWidth
+		// Measured from the last stop, so that a line full of tabs costs no more
+		// than its length; with the space before it, which a mark may stand on.
+		at := 0
+		if c.stop > c.line {
+			at = Width(c.out.String()[c.stop-1:]) - 1
+		} else {
+			at = Width(c.out.String()[c.line:])
+		}
+		n = TabWidth - at%TabWidth
 	}
 	for range n {
 		c.put(' ')
 	}
+	c.stop = c.out.Len()
 }
 
 // invisible reports whether r draws nothing or turns the direction of others.
