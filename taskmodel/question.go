@@ -69,6 +69,11 @@ type Question struct {
 	Repeat Call `json:",omitzero"`
 }
 
+// NotSent begins the Refusal of a question whose answer could not be sent at
+// all: our words, not the server's. Nothing is known to it, and the answer may be
+// sent again without a second thought.
+const NotSent = "not sent: "
+
 // A Call is a tool call as it can be made again.
 type Call struct {
 	Tool  string

@@ -299,7 +299,7 @@ func (m *model) serverWords(s taskmodel.Server, words int) []kit.Span {
 			text = "retry in " + m.env.Left(s.RetryAt)
 		}
 		if words == 3 && s.Error != "" {
-			text += ": " + safe.Truncate(safe.Line(s.Error), 48, safe.Ellipsis)
+			text += ": " + kit.Gist(s.Error, s.Name, 48)
 		}
 		if words >= 2 || s.State == taskmodel.ServerFailed || s.State == taskmodel.ServerAuth {
 			out = append(out, kit.Span{Style: th.Dim, Text: "  " + text})

@@ -289,6 +289,41 @@ func TestI2_AnsweredKeyThatStays(t *testing.T) {
 	})
 }
 
+// A form whose server is lost stays open with what was typed, and says that there
+// is no connection; an answer that could not go out leaves it open.
+func TestFormSaysThatTheConnectionIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		mon := fleet()
+		id := taskmodel.QuestionID{Server: "deploy", ID: "7f3a/approve"}
+		state := func(st taskmodel.ServerState, err string) {
+			mon.Change(func(b *board.Board) {
+				s, _ := b.Server("deploy")
+				s.State, s.Error, s.RetryAt = st, err, time.Now().Add(4*time.Second)
+				b.PutServer(s)
+			})
+		}
+		term := run(t, mon, 100, 30, nil)
+		term.Press("j", "a", "tab", "backspace", "backspace").Type("42")
+		term.Miss("No connection")
+		state(taskmodel.ServerRetrying, "deploy: asking how task 7f3a91c2-0000-4000-8000-000000002e7d stands: deploy.example cannot be reached: connect: connection refused")
+		term.Settle()
+		term.See("No connection now, retry in 4s; what you write is kept.", "42", "ctrl+s send")
+		mon.Change(func(b *board.Board) {
+			q, _ := b.Question(id)
+			q.State, q.Refusal = taskmodel.QuestionRefused, taskmodel.NotSent+"127.0.0.1:8080 cannot be reached, connection refused"
+			b.PutQuestion(q)
+		})
+		term.Settle()
+		term.See("The answer was not sent: 127.0.0.1:8080 cannot be reached", "What you wrote is still here.", "42")
+		term.Miss("refused the answer")
+		state(taskmodel.ServerReady, "")
+		term.Settle()
+		term.Miss("No connection")
+		term.Press("ctrl+s") // without a second question: nothing went out before
+		wantCalls(t, mon, `answer deploy/7f3a/approve accept {"decision":"go","share":42}`)
+	})
+}
+
 // S8: a task is gone at its TTL while its form is open: "gone", never "failed";
 // the form closes to typing with a notice, and what was typed stays in view.
 func TestS8_FormOfATaskThatIsGone(t *testing.T) {

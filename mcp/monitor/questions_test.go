@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -303,6 +304,43 @@ func TestUnconfirmedAnswerIsNotSentAgain(t *testing.T) {
 		}
 		if n := f.called("answer", "q"); n != 1 {
 			t.Errorf("sent %d times", n)
+		}
+	})
+}
+
+// The connection that the answer needs cannot be made: nothing went out, the
+// question is open as before with its draft, and the answer can be sent again.
+func TestAnswerThatCouldNotBeSentLeavesTheQuestionOpen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		f.put("x", taskmodel.InputRequired)
+		r := run(t, nil, []string{"ci"}, f)
+		r.sleep(time.Second)
+		f.last().h.Asked(question("q", "x"))
+		synctest.Wait()
+		down := true
+		f.hook(func() {
+			f.answer = func(context.Context, taskmodel.Answer) error {
+				if down {
+					return fmt.Errorf("ci: %w", &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}, Err: errors.New("connection refused")})
+				}
+				return nil
+			}
+		})
+		if err := r.m.Answer(t.Context(), accept("q")); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "was not sent") {
+			t.Errorf("Answer: %v", err)
+		}
+		synctest.Wait()
+		if q := r.question("q"); !q.State.Open() || q.Refusal != taskmodel.NotSent+"127.0.0.1:9 cannot be reached, connection refused" {
+			t.Errorf("state %s, %q", q.State, q.Refusal)
+		}
+		f.hook(func() { down = false })
+		if err := r.m.Answer(t.Context(), accept("q")); err != nil {
+			t.Errorf("once more: %v", err)
+		}
+		synctest.Wait()
+		if q := r.question("q"); q.State != taskmodel.QuestionAnswered {
+			t.Errorf("state %s", q.State)
 		}
 	})
 }

@@ -233,7 +233,14 @@ func (a *Ask) Status(e *kit.Env, w int) (left, right string) {
 	case taskmodel.QuestionUnconfirmed:
 		left = th.Warn.Render("Sent, outcome unknown: it is not sent again by itself.")
 	}
-	if t, ok := e.Board.Task(a.q.Task); ok {
+	if sv, ok := e.Board.Server(a.q.ID.Server); ok && left == "" && a.q.State.Open() && sv.State != taskmodel.ServerReady {
+		_, state, _ := th.OfServer(sv.State)
+		if sv.RetryAt.After(e.Now) {
+			state = "retry in " + e.Left(sv.RetryAt)
+		}
+		left = th.Warn.Render("No connection now, " + state + "; what you write is kept.")
+	}
+	if t, ok := e.Board.Task(a.q.Task); ok && a.q.State != taskmodel.QuestionWithdrawn {
 		if at, ok := t.ExpiresAt(); ok && at.After(e.Now) {
 			right = th.Dim.Render("task ends in " + e.LeftLong(at))
 		}

@@ -330,14 +330,19 @@ func (d *Detail) questions(e *kit.Env, t *taskmodel.Task, w int) block {
 			}
 			spans = append(spans, kit.Span{Style: th.Dim, Text: lead + safe.Line(string(q.Kind)) + "  waiting " + e.Wait(q.AskedAt)})
 			if q.State == taskmodel.QuestionRefused {
-				spans = append(spans, kit.Span{Style: th.Error, Text: "  refused: " + safe.Line(q.Refusal)})
+				spans = append(spans, kit.Span{Style: th.Error, Text: "  " + kit.Refusal(q)})
 			}
 			if len(q.Draft) > 0 {
 				spans = append(spans, kit.Span{Style: th.Dim, Text: "  draft kept"})
 			}
 			spans = append(spans, kit.Span{Style: th.Key, Text: "   " + e.Keys.Answer.Label()}, kit.Span{Style: th.Dim, Text: " answer"})
 		} else {
-			spans = []kit.Span{{Style: th.Dim, Text: "· " + safe.Line(q.Message) + "  " + StateWords(e, q)}}
+			lead := "· "
+			for _, l := range safe.Wrap(safe.Line(q.Message)+"  "+StateWords(e, q), max(w-3, 10)) {
+				b.lines = append(b.lines, []kit.Span{{Style: th.Dim, Text: lead + l}})
+				lead = "  "
+			}
+			continue
 		}
 		b.lines = append(b.lines, spans)
 	}
@@ -361,7 +366,7 @@ func StateWords(e *kit.Env, q taskmodel.Question) string {
 		}
 		return words
 	case taskmodel.QuestionRefused:
-		return "refused: " + safe.Line(q.Refusal)
+		return kit.Refusal(q)
 	case taskmodel.QuestionUnconfirmed:
 		return "sent, outcome unknown"
 	case taskmodel.QuestionWithdrawn:

@@ -60,7 +60,15 @@ func (m *Form) foot(th *theme.Theme, w int) []string {
 	}
 	switch {
 	case m.gone():
-		return line(th.Warn, "Withdrawn: "+safe.Line(orElse(m.q.Withdrawn, "the server no longer asks this")))
+		text := "Withdrawn: " + strings.TrimSuffix(safe.Line(orElse(m.q.Withdrawn, "the server no longer asks this")), ".") + "."
+		if len(m.Draft()) > 0 && !strings.Contains(text, "kept") {
+			text += " What you wrote is kept with it."
+		}
+		out := []string{""}
+		for _, l := range safe.Wrap(text, max(w, 1)) {
+			out = append(out, th.Warn.Render(l))
+		}
+		return out
 	case m.rawNote != "":
 		return line(th.Error, "! "+safe.Line(m.rawNote))
 	case m.note != "":
@@ -98,6 +106,14 @@ func orElse(a, b string) string {
 		return a
 	}
 	return b
+}
+
+// Refused says in words why a question is open again after an answer.
+func Refused(q taskmodel.Question) string {
+	if strings.HasPrefix(q.Refusal, taskmodel.NotSent) {
+		return "The answer was " + safe.Text(q.Refusal)
+	}
+	return "The server refused the answer: " + safe.Text(orElse(q.Refusal, "it gave no reason"))
 }
 
 // body gives all lines, and which of them the focus is in.
@@ -149,7 +165,7 @@ func (m *Form) above(th *theme.Theme, w int) []string {
 		case taskmodel.QuestionUnconfirmed:
 			add(th.Warn, "◍ An answer was sent, and it is not known whether the server took it. It is not sent again by itself.")
 		case taskmodel.QuestionRefused:
-			add(th.Error, "✗ The server refused the answer: "+safe.Text(orElse(m.q.Refusal, "it gave no reason")))
+			add(th.Error, "✗ "+Refused(m.q))
 			add(th.Dim, "What you wrote is still here.")
 		}
 	}

@@ -164,7 +164,7 @@ func (m *visit) View(th *theme.Theme, w, h int) string {
 	case taskmodel.QuestionUnconfirmed:
 		state, style = "◍ Your consent was sent, and it is not known whether the server took it.", th.Warn
 	case taskmodel.QuestionRefused:
-		state, style = "✗ The server refused the answer: "+safe.Line(m.q.Refusal), th.Error
+		state, style = "✗ "+safe.Line(Refused(m.q)), th.Error
 	case taskmodel.QuestionWithdrawn:
 		state, style = "Withdrawn: "+safe.Line(orElse(m.q.Withdrawn, "the server no longer asks this")), th.Warn
 		if call != "" {

@@ -330,7 +330,7 @@ func note(e *kit.Env, q taskmodel.Question) string {
 	case taskmodel.QuestionWithdrawn:
 		return "withdrawn: " + safe.Line(q.Withdrawn)
 	case taskmodel.QuestionRefused:
-		return "refused: " + safe.Line(q.Refusal)
+		return kit.Refusal(q)
 	}
 	if len(q.Draft) > 0 {
 		return "draft kept"

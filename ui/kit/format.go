@@ -227,3 +227,26 @@ func Sparkline(values []time.Duration, w int) string {
 	}
 	return b.String()
 }
+
+// Refusal says in a few words why a question is open again after an answer.
+func Refusal(q taskmodel.Question) string {
+	if strings.HasPrefix(q.Refusal, taskmodel.NotSent) {
+		return safe.Line(q.Refusal)
+	}
+	return "refused: " + safe.Line(q.Refusal)
+}
+
+// Gist cuts an error to w cells where it says the most: its end has the cause,
+// its beginning only who was doing what. lead, the name of whoever is told of
+// already, goes first.
+func Gist(text, lead string, w int) string {
+	text = strings.TrimPrefix(safe.Line(text), safe.Line(lead)+": ")
+	for safe.Width(text) > w {
+		_, rest, ok := strings.Cut(text, ": ")
+		if !ok {
+			return safe.Truncate(text, w, safe.Ellipsis)
+		}
+		text = rest
+	}
+	return text
+}

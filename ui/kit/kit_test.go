@@ -258,3 +258,18 @@ func TestFuzzy(t *testing.T) {
 		t.Error("an empty pattern hides something")
 	}
 }
+
+// Of an error that is too long its cause stays, not who was doing what.
+func TestGist(t *testing.T) {
+	const long = "web: asking how task 68d1ac2b01001f3a stands: 127.0.0.1:38417 cannot be reached: connect: connection refused"
+	for w, want := range map[int]string{
+		200: "asking how task 68d1ac2b01001f3a stands: 127.0.0.1:38417 cannot be reached: connect: connection refused",
+		70:  "127.0.0.1:38417 cannot be reached: connect: connection refused",
+		30:  "connect: connection refused",
+		10:  "connectio…",
+	} {
+		if got := Gist(long, "web", w); got != want {
+			t.Errorf("%d: %q, want %q", w, got, want)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func (l *List) empty(e *kit.Env, w, h int) string {
 			case s.State == taskmodel.ServerConnecting:
 				dim(name + "  connecting …")
 			case s.Error != "":
-				say(name + "  " + safe.Line(s.Error))
+				say(name + "  " + strings.TrimPrefix(safe.Line(s.Error), name+": "))
 				if !s.RetryAt.IsZero() && s.RetryAt.After(e.Now) {
 					dim("    next try in " + e.Left(s.RetryAt))
 				}

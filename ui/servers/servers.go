@@ -274,23 +274,24 @@ func (s *Servers) rows(e *kit.Env, list []taskmodel.Server, w, h int) string {
 			b.Gap(2).Num(th.Text, kit.RTT(sv.RTT), 7).Gap(2).Cell(th.Dim, kit.Sparkline(sv.RTTs, 12), 12).Gap(1).
 				Num(th.Dim, kit.Thousands(sv.PollsPerMinute), 9).Gap(2).Num(th.Dim, kit.Thousands(sv.PushesPerMinute), 10)
 		}
-		says, style := says(e, sv)
-		b.Gap(2).Add(style, says)
+		b.Gap(2)
+		says, style := says(e, sv, b.Left())
+		b.Add(style, says)
 	})
 }
 
-// says is the one thing about a server that matters most now.
-func says(e *kit.Env, sv taskmodel.Server) (string, theme.Style) {
+// says is the one thing about a server that matters most now, for w cells.
+func says(e *kit.Env, sv taskmodel.Server, w int) (string, theme.Style) {
 	th := e.Theme
 	switch {
 	case sv.State == taskmodel.ServerAuth:
 		return e.Keys.SignIn.Label() + " signs in", th.Status.Input
 	case sv.Error != "" && sv.State != taskmodel.ServerReady:
-		text := safe.Line(sv.Error)
+		retry := ""
 		if sv.RetryAt.After(e.Now) {
-			text = "retry in " + e.Left(sv.RetryAt) + ": " + text
+			retry = "retry in " + e.Left(sv.RetryAt) + ": "
 		}
-		return text, th.Warn
+		return retry + kit.Gist(sv.Error, sv.Name, w-safe.Width(retry)), th.Warn
 	case sv.HeldBy != "":
 		return "held by " + safe.Line(sv.HeldBy), th.Dim
 	case sv.Warning != "":
