@@ -29,6 +29,7 @@ task that is started then ends and has its result. Where a person had to do some
 			}
 		}
 	}
+	b.WriteString(processTable())
 	return b.String()
 }
 

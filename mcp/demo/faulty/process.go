@@ -94,6 +94,11 @@ func (p *process) pump(in io.Reader, through func([]byte) []act, pass func([]byt
 // perform does one act.
 func (p *process) perform(a act, pass func([]byte)) {
 	switch a.do {
+	case "close", "restart", "reset", "halfclose", "hang", "clock":
+		// Who waits for it need not guess when it has happened.
+		fmt.Fprintln(os.Stderr, "scripted", a.do)
+	}
+	switch a.do {
 	case "deliver":
 		deliver := func() {
 			if !a.once.take() {
