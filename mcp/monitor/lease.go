@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"mcptasks/taskmodel"
@@ -304,15 +303,7 @@ func (s *server) remembers() {
 	if words == s.trouble {
 		return
 	}
-	s.change(func(r *taskmodel.Server) {
-		if s.trouble != "" {
-			r.Warning = strings.TrimSuffix(strings.TrimSuffix(r.Warning, s.trouble), "; ")
-		}
-		if words != "" {
-			r.Warning = join(r.Warning, words)
-		}
-	})
-	s.trouble = words
+	s.change(func(*taskmodel.Server) { s.trouble = words }) // which putRow adds
 }
 
 const forgets = "nothing is remembered: "

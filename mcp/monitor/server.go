@@ -181,7 +181,11 @@ func (s *server) putRow() {
 	}
 	if s.rows {
 		s.rows = false
-		s.m.board.PutServer(s.row)
+		row := s.row
+		if s.trouble != "" {
+			row.Warning = join(row.Warning, s.trouble)
+		}
+		s.m.board.PutServer(row)
 	}
 }
 

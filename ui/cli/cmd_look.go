@@ -328,11 +328,11 @@ func (r *run) historyCmd() *cobra.Command {
 					_ = o.Close()
 				}
 			}()
+			if o.Memory == nil { // which the notes tell the reason of
+				return failf("failed", "", "there is no memory to read: %s", orElse(strings.Join(o.Notes, "; "), "the state folder cannot be used"))
+			}
 			for _, n := range o.Notes {
 				fmt.Fprintln(r.env.Stderr, "mcptasks: "+n)
-			}
-			if o.Memory == nil {
-				return failf("failed", "", "there is no memory to read: %s", orElse(strings.Join(o.Notes, "; "), "the state folder cannot be used"))
 			}
 			switch {
 			case prune:

@@ -43,3 +43,16 @@ func TestTheScreensOpenOnWhatIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// What is said of the memory that is not there is said once.
+func TestHistoryWithoutMemorySaysWhyOnce(t *testing.T) {
+	var errs bytes.Buffer
+	code := cli.Run(context.Background(), cli.Env{Args: []string{"history"}, Stderr: &errs, Stdout: &errs, Now: time.Now, Getenv: func(string) string { return "" }}, cli.Deps{
+		Open: func(context.Context, cli.Global) (*cli.Opened, error) {
+			return &cli.Opened{Notes: []string{"the folder cannot be written"}}, nil
+		},
+	})
+	if said := errs.String(); code != 1 || strings.Count(said, "the folder cannot be written") != 1 || !strings.Contains(said, "no memory to read") {
+		t.Errorf("exit %d: %s", code, said)
+	}
+}
