@@ -19,6 +19,12 @@ import (
 // question that was answered and is still asked may be answered again by the
 // person after a while.
 func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
+	return m.answer(ctx, a, true)
+}
+
+// answer is Answer; look says that of a question which was withdrawn the server
+// may be asked first.
+func (m *Monitor) answer(ctx context.Context, a taskmodel.Answer, look bool) error {
 	if m.o.Readonly {
 		return ErrReadonly
 	}
@@ -41,6 +47,7 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 		return err
 	}
 	result := make(chan error, 1)
+	var doubtful taskmodel.Key // a task that may ask it again
 	derr := m.do(ctx, func() {
 		if err = ctx.Err(); err != nil {
 			return // nobody waits any more, and nothing is on its way
@@ -54,6 +61,9 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 			err = fmt.Errorf("%s: an answer to this question is being sent already", a.Question.Server)
 		case q.State == taskmodel.QuestionWithdrawn:
 			err = sentence(ErrNoQuestion, nil, "%s: the question was withdrawn: %s", a.Question.Server, q.Withdrawn)
+			if t, ok := m.board.Task(q.Task); ok && t.Standing == taskmodel.Gone && s.watches[t.ID] != nil {
+				doubtful = q.Task
+			}
 		case q.State == taskmodel.QuestionAnswered && now.Sub(q.SentAt) < resendAfter:
 			err = fmt.Errorf("%s: answered %s ago; the server has taken the answer", a.Question.Server, now.Sub(q.SentAt).Round(time.Second))
 		case s.client == nil:
@@ -73,6 +83,13 @@ func (m *Monitor) Answer(ctx context.Context, a taskmodel.Answer) error {
 	})
 	if derr != nil {
 		return derr
+	}
+	if doubtful.ID != "" && look {
+		// It was withdrawn since whoever asked it was taken for gone with an
+		// earlier process; the one look more at the task was yet to come.
+		if _, perr := m.Poll(ctx, doubtful); perr == nil {
+			return m.answer(ctx, a, false)
+		}
 	}
 	if err != nil {
 		return err
