@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ type victim struct {
 	epoch   int // counts the restarts that lost the tasks
 	n       int // numbers what is sent, so that it can be told apart on the wire
 	begun   map[taskmodel.Key]*deed
-	wireSaw map[string]int // marks that went over the wire, with how often
+	wireSaw map[string][]string // marks that went over the wire, with when and in what
 	pressed map[taskmodel.Key]int
 	cancels map[taskmodel.Key]int
 	ticket  map[taskmodel.QuestionID]time.Time // when last answered
@@ -48,6 +49,9 @@ type deed struct {
 	epoch int
 	lost  bool // the server has lost it, or may have
 }
+
+// headerMismatch is the code of a call whose header fields were refused.
+const headerMismatch = -32020
 
 var (
 	marks     = regexp.MustCompile(`(CHG-\d{6}|mark-\d+)`)
@@ -73,7 +77,7 @@ func newVictim(s *soak, i int) *victim {
 }
 
 func (v *victim) reset() {
-	v.begun, v.wireSaw, v.pressed, v.cancels = map[taskmodel.Key]*deed{}, map[string]int{}, map[taskmodel.Key]int{}, map[taskmodel.Key]int{}
+	v.begun, v.wireSaw, v.pressed, v.cancels = map[taskmodel.Key]*deed{}, map[string][]string{}, map[taskmodel.Key]int{}, map[taskmodel.Key]int{}
 	v.ticket, v.tried = map[taskmodel.QuestionID]time.Time{}, map[taskmodel.Key]time.Time{}
 }
 
@@ -90,18 +94,39 @@ func (v *victim) spec() monitor.ServerSpec {
 
 // overhear counts what the client sends that must not go out twice.
 func (v *victim) overhear(point, method string, b []byte) {
+	what := fmt.Sprintf("%v %s:%s %.900s", time.Since(v.s.begun), point, method, b)
 	switch point + ":" + method {
+	case "response:tools/call":
+		// What the server refused for its header fields it has not looked at: the
+		// client asks for the tools anew and calls again (2026-07-28, transports,
+		// "Client Behavior").
+		var m struct {
+			ID    json.RawMessage
+			Error struct{ Code int }
+		}
+		if json.Unmarshal(b, &m) != nil || m.Error.Code != headerMismatch {
+			return
+		}
+		id := `"id":` + string(m.ID) + ","
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		for mark, saw := range v.wireSaw {
+			v.wireSaw[mark] = slices.DeleteFunc(saw, func(s string) bool {
+				return strings.Contains(s, "request:tools/call") && strings.Contains(s, id)
+			})
+		}
 	case "request:tools/call", "request:tasks/update", "answer:elicitation/create":
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		for _, m := range marks.FindAllString(string(b), -1) {
-			v.wireSaw[m]++
+			v.wireSaw[m] = append(v.wireSaw[m], what)
 		}
 	case "request:tasks/cancel":
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		if m := cancelled.FindSubmatch(b); m != nil {
-			v.wireSaw["cancel "+string(m[1])]++
+			id := "cancel " + string(m[1])
+			v.wireSaw[id] = append(v.wireSaw[id], what)
 		}
 	}
 }
@@ -470,13 +495,14 @@ func (v *victim) reckon() {
 			}
 		}
 	}
-	for mark, n := range v.wireSaw {
+	for mark, saw := range v.wireSaw {
+		n, all := len(saw), strings.Join(saw, "\n")
 		if id, ok := strings.CutPrefix(mark, "cancel "); ok {
 			if pressed := v.cancels[taskmodel.Key{Server: v.name, ID: id, Role: taskmodel.Requestor}]; n > pressed {
-				v.s.bad(twice, "%s: the cancel of %s went out %d times, pressed %d times", v.name, id, n, pressed)
+				v.s.bad(twice, "%s: the cancel of %s went out %d times, pressed %d times\n%s", v.name, id, n, pressed, all)
 			}
 		} else if n > 1 {
-			v.s.bad(twice, "%s: what carries %s went out %d times", v.name, mark, n)
+			v.s.bad(twice, "%s: what carries %s went out %d times\n%s", v.name, mark, n, all)
 		}
 	}
 }

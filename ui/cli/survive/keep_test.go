@@ -57,6 +57,7 @@ func TestKeepNoneLeavesNothingOnDisk(t *testing.T) {
 				var deploy, scan task
 				u.read(&deploy, "start", "p", "deploy_release", "service=api", "version=v9.9.123", "environment=staging")
 				u.read(&scan, "start", "p", "run_tests", "package=./planted-argument")
+				u.asked(deploy)
 				u.want(0, "answer", deploy.name(), "--accept", `{"strategy":"canary","ticket":"CHG-424242"}`)
 				u.want(0, "wait", deploy.name())
 				u.run("wait", scan.name())
@@ -254,6 +255,7 @@ func TestRebuiltFromItsExport(t *testing.T) {
 	var done, asking task
 	u.read(&done, "start", "p", "deploy_release", "service=api", "version=v9.9.7", "environment=staging")
 	watch := u.begin("watch")
+	u.asked(done)
 	u.want(0, "answer", done.name(), "--accept", `{"strategy":"canary","ticket":"CHG-000007"}`)
 	u.want(0, "wait", done.name())
 	u.read(&asking, "start", "p", "deploy_release", "service=web", "version=v9.9.8", "environment=staging")
@@ -297,6 +299,7 @@ func TestBundleHoldsNoSecrets(t *testing.T) {
 	u.flags = append(u.flags, "--set", "p.headers.Authorization=Bearer planted-token-0815", "--set", "p.headers.X-Team=planted-header-0815")
 	var x task
 	u.read(&x, "start", "p", "deploy_release", "service=api", "version=v9.9.7", "environment=staging")
+	u.asked(x)
 	u.want(0, "answer", x.name(), "--accept", `{"strategy":"canary","ticket":"CHG-000815"}`)
 	u.want(0, "wait", x.name())
 	u.want(0, "result", x.name())

@@ -148,6 +148,13 @@ func (u *user) want(code int, args ...string) *running {
 	return r
 }
 
+// asked waits until a task asks something: a command that answers before that
+// is told that nothing is asked.
+func (u *user) asked(x task) {
+	u.t.Helper()
+	u.want(6, "wait", x.name(), "--on-input", "exit")
+}
+
 // read is want 0 with -o json, decoded.
 func (u *user) read(into any, args ...string) *running {
 	u.t.Helper()
