@@ -165,6 +165,9 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 	if !g.Headless && w.env.StdoutTTY {
 		w.startGuard() // nothing is asked at the terminal any more
 	}
+	if !g.Headless {
+		go cli.GiveBackMemory(ctx)
+	}
 	memory, said, forgetful := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
 	o.Notes = append(notes, said...)
 	cwd, _ := os.Getwd()
