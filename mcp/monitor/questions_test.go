@@ -281,12 +281,7 @@ func TestI4_Refused(t *testing.T) {
 // and never sent again by the program.
 func TestUnconfirmedAnswerIsNotSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := newFake(taskmodel.GenCore)
-		f.put("x", taskmodel.InputRequired)
-		r := run(t, nil, []string{"ci"}, f)
-		r.sleep(time.Second)
-		f.last().h.Asked(question("q", "x"))
-		synctest.Wait()
+		f, r := asks(t)
 		f.hook(func() {
 			f.answer = func(context.Context, taskmodel.Answer) error {
 				return fmt.Errorf("ci: %w", mcp.ErrClosed)
@@ -312,12 +307,7 @@ func TestUnconfirmedAnswerIsNotSentAgain(t *testing.T) {
 // question is open as before with its draft, and the answer can be sent again.
 func TestAnswerThatCouldNotBeSentLeavesTheQuestionOpen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := newFake(taskmodel.GenCore)
-		f.put("x", taskmodel.InputRequired)
-		r := run(t, nil, []string{"ci"}, f)
-		r.sleep(time.Second)
-		f.last().h.Asked(question("q", "x"))
-		synctest.Wait()
+		f, r := asks(t)
 		down := true
 		f.hook(func() {
 			f.answer = func(context.Context, taskmodel.Answer) error {
@@ -450,12 +440,7 @@ func TestReceiverTask(t *testing.T) {
 // What goes into the history of an answer is which key, not what was said.
 func TestAnswerEventHoldsKeysOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := newFake(taskmodel.GenCore)
-		f.put("x", taskmodel.InputRequired)
-		r := run(t, nil, []string{"ci"}, f)
-		r.sleep(time.Second)
-		f.last().h.Asked(question("q", "x"))
-		synctest.Wait()
+		_, r := asks(t)
 		if err := r.m.Answer(t.Context(), accept("q")); err != nil {
 			t.Fatal(err)
 		}
@@ -495,4 +480,16 @@ func TestQuestionsAreBounded(t *testing.T) {
 			t.Errorf("the next one is %s", got)
 		}
 	})
+}
+
+// asks is a monitor whose one server asks the question q for its task x.
+func asks(t *testing.T) (*fakeServer, *rig) {
+	t.Helper()
+	f := newFake(taskmodel.GenCore)
+	f.put("x", taskmodel.InputRequired)
+	r := run(t, nil, []string{"ci"}, f)
+	r.sleep(time.Second)
+	f.last().h.Asked(question("q", "x"))
+	synctest.Wait()
+	return f, r
 }
