@@ -56,18 +56,35 @@ func (s Server) Target() string { return s.target }
 // and arguments what is named like a secret, of its headers also what came from
 // a variable, passwords that were asked for, the client's secrets, the tokens,
 // what a URL carries.
-func (s Server) Secrets() []string {
+func (s Server) Secrets() []string { return s.secrets(shortSecret) }
+
+// Credentials are those of the Secrets that nobody says who does not mean them:
+// what is neither named like a secret nor long may be any word (a header's
+// X-Team, a region in a URL's query).
+func (s Server) Credentials() []string { return s.secrets(anyWord) }
+
+const (
+	shortSecret = 6  // a shorter text stands in too many that do not mean it
+	anyWord     = 16 // as long a text is no word
+)
+
+func (s Server) secrets(unnamed int) []string {
 	var out []string
-	add := func(v string) {
-		if len(v) >= 6 { // a shorter word stands in too many texts that do not mean it
+	least := func(n int, v string) {
+		if len(v) >= n {
 			out = append(out, v)
 		}
 	}
+	add := func(v string) { least(shortSecret, v) }
 	for k, v := range s.Entry.Headers {
-		if secretName.MatchString(k) || s.raw.Headers[k] != v {
+		if named := secretName.MatchString(k); named || s.raw.Headers[k] != v {
+			n := unnamed
+			if named {
+				n = shortSecret
+			}
 			_, token, _ := strings.Cut(v, " ")
-			add(token) // after the word that says what it is for
-			add(v)
+			least(n, token) // after the word that says what it is for
+			least(n, v)
 		}
 	}
 	for k, v := range s.Entry.Env {
@@ -89,9 +106,13 @@ func (s Server) Secrets() []string {
 		if pw, ok := u.User.Password(); ok {
 			add(pw)
 		}
-		for _, vs := range u.Query() {
+		for k, vs := range u.Query() {
 			for _, v := range vs {
-				add(v)
+				if secretName.MatchString(k) {
+					add(v)
+				} else {
+					least(unnamed, v)
+				}
 			}
 		}
 	}

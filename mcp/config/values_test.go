@@ -100,6 +100,18 @@ env = { API_KEY = "secret-8", MODE = "${M}" }
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+	// Those that are masked wherever a server says them are no words that it may mean.
+	s = sandbox(t, map[string]string{"TEAM": "platform", "LONG": "k7-QzmP2vKx9Rt4LwB"}, map[string]string{"home/c.toml": `
+[servers.web]
+url = "https://x.example/mcp?region=europe-west&api_key=secret-4&sig=k8-QzmP2vKx9Rt4LwB"
+headers = { X-Team = "${TEAM}", X-Long = "${LONG}", X-Api-Key = "secret-1" }
+`})
+	s.Files = []string{s.Home + "/c.toml"}
+	got := server(t, load(t, s), "web").Credentials()
+	slices.Sort(got)
+	if want := "k7-QzmP2vKx9Rt4LwB,k8-QzmP2vKx9Rt4LwB,secret-1,secret-4"; strings.Join(got, ",") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // Every key that there is stands in the README's configuration, and every

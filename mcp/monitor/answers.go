@@ -198,7 +198,6 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 		}
 	}
 	stop()
-	err = s.secrets.refusal(err)
 	state, words := taskmodel.QuestionAnswered, ""
 	var rpc *taskmodel.RPCError
 	var out error

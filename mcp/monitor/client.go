@@ -39,20 +39,26 @@ type ears struct {
 	conn int // what an earlier connection says of itself is not true of this one
 }
 
-func (e *ears) Snapshot(o taskmodel.Observation) { e.s.lane.snapshot(taskmodel.Requestor, o) }
+func (e *ears) Snapshot(o taskmodel.Observation) {
+	e.s.secrets.snapshot(&o.Snapshot)
+	e.s.lane.snapshot(taskmodel.Requestor, o)
+}
 
 func (e *ears) Progress(task, call string, p taskmodel.Progress) {
 	s := e.s
+	p.Message = s.secrets.text(p.Message)
 	s.lane.progress(task+"\x00"+call, p, func(p taskmodel.Progress) { s.progress(task, call, p) })
 }
 
 func (e *ears) Asked(q taskmodel.Question) {
 	s, conn := e.s, e.conn
+	s.secrets.question(&q)
 	s.lane.do(q.Task.ID, func() { s.asked(q, conn) })
 }
 
 func (e *ears) Withdrawn(id taskmodel.QuestionID, why string) {
 	s := e.s
+	why = s.secrets.text(why)
 	s.lane.do("", func() { s.withdrawn(id, why) })
 }
 
@@ -63,6 +69,7 @@ func (e *ears) ElicitationComplete(elicitID string) {
 
 func (e *ears) Log(l taskmodel.LogLine) {
 	s := e.s
+	l.Level, l.Logger, l.Text = s.secrets.text(l.Level), s.secrets.text(l.Logger), s.secrets.text(l.Text)
 	if l.Task != "" {
 		s.m.logs.put(taskmodel.Key{Server: s.spec.Name, ID: l.Task, Role: taskmodel.Requestor}, l)
 	}
@@ -85,6 +92,7 @@ func (e *ears) Pushing(ids []string) {
 
 func (e *ears) ReceiverTask(o taskmodel.Observation, info mcp.ReceiverInfo) {
 	s := e.s
+	s.secrets.snapshot(&o.Snapshot)
 	s.lane.do(o.ID, func() { s.receiverTask(o, info) })
 }
 

@@ -78,6 +78,7 @@ type ServerSpec struct {
 	PollMin    time.Duration
 	Keep       func(tool string) bool // arguments and results in the journal; nil: all
 	Roots      []string
+	Secrets    []string // of its configuration: they are shown and kept nowhere, whoever says them
 	Warning    string
 	NoLogin    bool // its configuration signs in for it: there is nobody to ask
 	NoReceiver bool

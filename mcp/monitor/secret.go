@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,21 +15,25 @@ import (
 
 const (
 	mostSecrets = 256
+	mostSigned  = 32
 	// shortSecret is the length below which a text is masked only where it stands
 	// under its own name: elsewhere it may be any word.
 	shortSecret = 6
 )
 
-// secrets are what a person typed into fields that a schema calls secret, and
-// sent to one server. They are kept in memory alone, the newest of them, so that
-// the wire log and the server's refusals can be shown without them. It has a
-// lock of its own: connections ask it about every message.
+// secrets are what nobody is to see of one server: what a person typed into
+// fields that a schema calls secret and sent (the newest of them, in memory
+// alone), what its configuration holds and what signs its requests. Servers
+// quote them. It has a lock of its own: connections ask it about every message.
 type secrets struct {
-	mu   sync.Mutex
-	list []form.Member
+	mu     sync.Mutex
+	list   []form.Member // typed
+	config []string
+	signed []string // the newest of what requests were signed with
+	long   []string // all texts that are looked for, the longest first
 }
 
-// add takes note of secrets; it is called before they are sent.
+// add takes note of secrets that are typed; it is called before they are sent.
 func (x *secrets) add(ms []form.Member) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -42,15 +47,60 @@ func (x *secrets) add(ms []form.Member) {
 		}
 	}
 	x.list = x.list[max(0, len(x.list)-mostSecrets):]
+	x.settle()
 }
 
-func (x *secrets) all() []form.Member {
+// configured takes note of what the configuration holds.
+func (x *secrets) configured(words []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.list // never written to, only replaced
+	x.config = words
+	x.settle()
 }
 
-// texts are the secrets that are looked for in any text.
+// signs takes note of what a request is signed with, as "Bearer …"; it is
+// called before the request goes out.
+func (x *secrets) signs(value string) {
+	if _, token, ok := strings.Cut(value, " "); ok {
+		value = token
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if slices.Contains(x.signed, value) {
+		return
+	}
+	x.signed = append(x.signed, value)
+	x.signed = x.signed[max(0, len(x.signed)-mostSigned):]
+	x.settle()
+}
+
+func (x *secrets) settle() {
+	long := texts(x.list)
+	for _, words := range [][]string{x.config, x.signed} {
+		for _, w := range words {
+			if len(w) >= shortSecret {
+				long = append(long, w)
+			}
+		}
+	}
+	slices.SortStableFunc(long, func(a, b string) int { return len(b) - len(a) }) // one may hold another
+	x.long = slices.Compact(long)
+}
+
+// all are what was typed, and all texts that are looked for. They are never
+// written to, only replaced.
+func (x *secrets) all() ([]form.Member, []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.list, x.long
+}
+
+func (x *secrets) none() bool {
+	list, long := x.all()
+	return len(list) == 0 && len(long) == 0
+}
+
+// texts are the typed secrets that are looked for in any text.
 func texts(list []form.Member) []string {
 	var out []string
 	var from func(v any)
@@ -88,7 +138,8 @@ func value(raw []byte) any {
 
 // text is a text without secrets.
 func (x *secrets) text(s string) string {
-	for _, t := range texts(x.all()) {
+	_, long := x.all()
+	for _, t := range long {
 		s = strings.ReplaceAll(s, t, form.Masked)
 	}
 	return s
@@ -98,11 +149,10 @@ func (x *secrets) text(s string) string {
 // is its value, whatever it is, and what holds its text, in whatever spelling.
 // b itself is not changed.
 func (x *secrets) message(b []byte) []byte {
-	list := x.all()
-	if len(list) == 0 {
+	list, long := x.all()
+	if len(list) == 0 && (len(long) == 0 || !quoted(b, long)) {
 		return b
 	}
-	long := texts(list)
 	byName := map[string][]any{}
 	for _, m := range list {
 		byName[m.Name] = append(byName[m.Name], value(m.Value))
@@ -154,9 +204,18 @@ func (x *secrets) message(b []byte) []byte {
 		b = append(out, b[done:]...)
 	}
 	for _, s := range long { // what is no JSON
+		if !bytes.Contains(b, []byte(s)) {
+			continue
+		}
 		b = bytes.ReplaceAll(b, []byte(s), []byte(form.Masked))
 	}
 	return b
+}
+
+// quoted reports whether b may hold one of the texts: as it is, or written with
+// escapes.
+func quoted(b []byte, long []string) bool {
+	return bytes.IndexByte(b, '\\') >= 0 || slices.ContainsFunc(long, func(s string) bool { return bytes.Contains(b, []byte(s)) })
 }
 
 func is(v any, any []any) bool {
@@ -201,29 +260,44 @@ func valueAfter(b []byte, i int) int {
 	return i
 }
 
-// refusal is an error of a server without the secrets that it quotes.
+// refusal is an error of a server without the secrets that it quotes. The error
+// itself is not changed: others may hold it.
 func (x *secrets) refusal(err error) error {
-	if err == nil || len(x.all()) == 0 {
+	if err == nil || x.none() {
 		return err
 	}
+	u := &unquoted{error: err, words: x.text(err.Error())}
+	quotes := u.words != err.Error()
 	var rpc *taskmodel.RPCError
 	if errors.As(err, &rpc) {
-		rpc.Message, rpc.Data = x.text(rpc.Message), x.message(rpc.Data)
+		u.rpc = &taskmodel.RPCError{Code: rpc.Code, Message: x.text(rpc.Message), Data: x.message(rpc.Data)}
+		quotes = quotes || u.rpc.Message != rpc.Message || !bytes.Equal(u.rpc.Data, rpc.Data)
 	}
-	if said := err.Error(); x.text(said) != said {
-		return &unquoted{err, x.text(said)}
+	if !quotes {
+		return err
 	}
-	return err
+	return u
 }
 
-// unquoted is an error with other words.
+// unquoted is an error in other words.
 type unquoted struct {
 	error
 	words string
+	rpc   *taskmodel.RPCError
 }
 
 func (u *unquoted) Error() string { return u.words }
 func (u *unquoted) Unwrap() error { return u.error }
+
+// As gives the server's own error in other words, too.
+func (u *unquoted) As(target any) bool {
+	t, ok := target.(**taskmodel.RPCError)
+	if ok && u.rpc != nil {
+		*t = u.rpc
+		return true
+	}
+	return false
+}
 
 // hide takes note of what is secret in an answer to a schema, and gives the
 // answer as it may be kept.

@@ -144,6 +144,7 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 	s.checker = &alarm{do: s.recheck, index: -1}
 	s.lease.tick = &alarm{do: s.leaseTick, index: -1}
 	s.row.Roots = s.setRoots(spec.Roots)
+	s.secrets.configured(spec.Secrets)
 	// A program's stderr belongs on its server's row.
 	switch d := spec.Dialer.(type) {
 	case *transport.Stdio:
@@ -155,6 +156,10 @@ func newServer(m *Monitor, spec ServerSpec) *server {
 			}
 			s.stderr(line)
 		}
+		s.spec.Dialer = &c
+	case *transport.HTTP:
+		c := *d
+		c.Signs = s.secrets.signs
 		s.spec.Dialer = &c
 	case interface{ SetStderr(func(string)) }:
 		d.SetStderr(s.stderr)
@@ -225,7 +230,6 @@ func (s *server) stderr(line string) {
 }
 
 func (s *server) logged(l taskmodel.LogLine) {
-	l.Text = s.secrets.text(l.Text)
 	s.change(func(r *taskmodel.Server) { r.Logs = appendBounded(r.Logs, l, logLines) })
 	e := taskmodel.Event{Time: l.At, Server: s.spec.Name, Kind: taskmodel.EventLog, Message: l.Text,
 		Detail: detail(map[string]any{"level": l.Level, "logger": l.Logger, "text": l.Text})}

@@ -81,7 +81,6 @@ func (s *server) start(_ context.Context, r StartRequest, c client, conn int, ca
 	st, err := c.Tasks().Start(ctx, mcp.StartCall{Tool: r.Tool, Args: r.Args, TTL: r.TTL, Plain: r.Plain,
 		TaskID: r.TaskID, CallID: uuid.NewString()})
 	heard := m.now()
-	err = s.secrets.refusal(err)
 	m.post(func() { s.heard(conn, err) })
 	if err != nil {
 		m.post(func() {

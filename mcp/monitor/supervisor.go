@@ -75,7 +75,7 @@ func (s *server) dial() {
 	s.connCtx, s.connEnd = ctx, end
 	m.spawn(func() {
 		dctx, stop := context.WithTimeout(ctx, limit)
-		c, err := m.connect(dctx, o)
+		c, err := s.connect(dctx, o)
 		who := ""
 		if err == nil {
 			who = identity(dctx, o.Dialer)

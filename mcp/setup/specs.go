@@ -44,7 +44,7 @@ func Spec(s config.Server, o Options) monitor.ServerSpec {
 	spec := monitor.ServerSpec{
 		Name: s.Name, Target: s.Target(), Source: s.Source, Autostart: s.Autostart(), Disabled: s.Disabled,
 		Era: era(s), Generation: generation(e.Generation), PollMin: time.Duration(e.PollMin), Keep: s.Keep,
-		Roots: roots(e.Roots, o.Cwd), NoSSE: e.Transport == "http",
+		Roots: roots(e.Roots, o.Cwd), Secrets: s.Credentials(), NoSSE: e.Transport == "http",
 	}
 	if spec.Disabled == "" && len(s.Inputs) > 0 {
 		id := s.Inputs[0].ID

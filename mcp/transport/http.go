@@ -34,7 +34,10 @@ type HTTP struct {
 	Client *http.Client
 	TLS    TLS
 	Auth   Authorizer // nil: none
-	Log    *slog.Logger
+	// Signs is told of each value that the Authorizer gives a request, before the
+	// request goes out, so that it can be kept out of what is shown; nil: nobody is.
+	Signs func(value string)
+	Log   *slog.Logger
 	// MaxMessage bounds one message, in bytes; 0 is 64 MiB.
 	MaxMessage int64
 	// Session and Version take up an earlier session (legacy).

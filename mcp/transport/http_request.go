@@ -129,6 +129,11 @@ func (c *httpConn) once(ctx context.Context, r request, target *url.URL) (*http.
 		}
 		for k, vs := range h {
 			req.Header[http.CanonicalHeaderKey(k)] = append([]string(nil), vs...)
+			for _, v := range vs {
+				if c.conf.Signs != nil {
+					c.conf.Signs(v)
+				}
+			}
 		}
 	}
 	if host := req.Header.Get("Host"); host != "" {

@@ -245,7 +245,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}) + "/mcp"
 	inURL := func(u string) string { return strings.Replace(u, "://", "://me:"+ofUserinfo+"@", 1) }
 	token := l.write("token", ofCommand+"\n")
-	l.write("server.sh", fmt.Sprintf("#!/bin/sh\ntest \"$API_TOKEN\" = %s && test \"$2\" = %s || { echo wrong >&2; exit 9; }\nexec %s demo-server --fault %s\n",
+	l.write("server.sh", fmt.Sprintf("#!/bin/sh\ntest \"$API_TOKEN\" = %s && test \"$2\" = %s || { echo wrong >&2; exit 9; }\necho \"debug: I was given $API_TOKEN and $*\" >&2\nexec %s demo-server --fault %s\n",
 		ofStdio, ofArgument, program, quote(askPassword)))
 	config := l.write("mcptasks/config.toml", fmt.Sprintf(`
 [servers.header]
