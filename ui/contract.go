@@ -49,6 +49,7 @@ type Monitor interface {
 	SetRoots(server string, roots []string)
 	SetLogLevel(ctx context.Context, server, level string) error
 	Wire(f monitor.WireFilter) []taskmodel.WireEntry
+	WireFrom() int64
 	// Logs are the messages related to one task, oldest first.
 	Logs(k taskmodel.Key) []taskmodel.LogLine
 	// History is the audit trail of one task, from the journal when there is one.

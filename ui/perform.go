@@ -236,14 +236,14 @@ func (m *model) reload() tea.Cmd {
 			return
 		}
 		d.Refresh(&m.env)
-		d.Feed(m.mon.Logs(k), m.mon.Wire(monitor.WireFilter{Server: k.Server, Task: k.ID, After: d.WireAfter(), Max: 2000}))
+		d.Feed(m.mon.Logs(k), m.mon.Wire(monitor.WireFilter{Server: k.Server, Task: k.ID, After: d.WireAfter(), Max: 2000}), m.mon.WireFrom())
 	}
 	switch s := m.top().(type) {
 	case *detail.Detail:
 		feed(s)
 	case *wirelog.Log:
 		sc := s.Scope()
-		s.Feed(m.mon.Wire(monitor.WireFilter{Server: sc.Server, Task: sc.Task, After: s.After(), Max: 5000}))
+		s.Feed(m.mon.Wire(monitor.WireFilter{Server: sc.Server, Task: sc.Task, After: s.After()}), m.mon.WireFrom())
 	default:
 		if m.sideShown() {
 			if k, ok := m.list.Selected(); ok {

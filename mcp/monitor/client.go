@@ -46,7 +46,7 @@ func (e *ears) Snapshot(o taskmodel.Observation) {
 
 func (e *ears) Progress(task, call string, p taskmodel.Progress) {
 	s := e.s
-	p.Message = s.secrets.text(p.Message)
+	p.Message = s.secrets.text(clipped(p.Message))
 	s.lane.progress(task+"\x00"+call, p, func(p taskmodel.Progress) { s.progress(task, call, p) })
 }
 
@@ -69,7 +69,7 @@ func (e *ears) ElicitationComplete(elicitID string) {
 
 func (e *ears) Log(l taskmodel.LogLine) {
 	s := e.s
-	l.Level, l.Logger, l.Text = s.secrets.text(l.Level), s.secrets.text(l.Logger), s.secrets.text(l.Text)
+	l.Level, l.Logger, l.Text = s.secrets.text(clipped(l.Level)), s.secrets.text(clipped(l.Logger)), s.secrets.text(clipped(l.Text))
 	if l.Task != "" {
 		s.m.logs.put(taskmodel.Key{Server: s.spec.Name, ID: l.Task, Role: taskmodel.Requestor}, l)
 	}

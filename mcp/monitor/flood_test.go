@@ -124,6 +124,12 @@ func TestWireRing(t *testing.T) {
 	if len(all) != 10 || all[9].Seq != 100 || all[0].Seq != 91 {
 		t.Errorf("%d entries, %d to %d", len(all), all[0].Seq, all[len(all)-1].Seq)
 	}
+	if from := m.WireFrom(); from != 91 {
+		t.Errorf("the oldest kept is said to be %d", from)
+	}
+	if from := New(Options{}).WireFrom(); from != 1 {
+		t.Errorf("the oldest of none is said to be %d", from)
+	}
 	if got := m.Wire(WireFilter{Server: "s1", After: 95}); len(got) != 3 {
 		t.Errorf("%d entries of s1 after 95", len(got))
 	}

@@ -31,6 +31,7 @@ func (s *server) heardPush(n *note) {
 // schedule, tell, write down.
 func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 	m := s.m
+	o.StatusMessage, o.ModelNote = clipped(o.StatusMessage), clipped(o.ModelNote)
 	gen := s.row.Generation
 	before := m.board.Len()
 	now, events := m.board.ObserveTask(s.spec.Name, gen, role, o)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"mcptasks/taskmodel"
@@ -17,8 +18,45 @@ const (
 	askAgainMost  = time.Minute
 	askPatience   = 3 * time.Second // before a person's further press opens the way of a question anew
 	maxQuestions  = 1000            // open ones of one server
+	mostLeft      = 10_000          // of those that are not shown, the ones that are counted
 	pastQuestions = 1000            // answered and withdrawn ones of one server that are shown
 )
+
+// passOver leaves a question to its server, and has the server's row say so.
+func (s *server) passOver(id taskmodel.QuestionID) {
+	if len(s.left) == 0 {
+		s.m.log.Warn("too many open questions; further ones are not shown (limits.questions)", "server", s.spec.Name)
+	}
+	if len(s.left) < mostLeft {
+		s.left[id] = true
+		s.rows = true
+		s.m.touch()
+	}
+}
+
+// taken is called when a question is shown, or is no more asked.
+func (s *server) taken(id taskmodel.QuestionID) {
+	if s.left[id] {
+		delete(s.left, id)
+		s.rows = true
+		s.m.touch()
+	}
+}
+
+// leftWords say how many questions are left to the server.
+func (s *server) leftWords() string {
+	n := len(s.left)
+	many := strconv.Itoa(n)
+	switch {
+	case n == 0:
+		return ""
+	case n == 1:
+		return "a further question is not shown: so many are open (limits.questions)"
+	case n >= mostLeft:
+		many = "more than " + many
+	}
+	return many + " further questions are not shown: so many are open (limits.questions)"
+}
 
 // asked takes a question, or one that was seen again.
 func (s *server) asked(q taskmodel.Question, conn int) {
@@ -26,11 +64,12 @@ func (s *server) asked(q taskmodel.Question, conn int) {
 	if s.forgets(q.Task.ID) && q.Task.ID != "" && q.Task.Role == taskmodel.Requestor {
 		return
 	}
-	if s.openQuestions() >= cmp.Or(m.o.MaxQuestions, maxQuestions) {
-		m.log.Warn("too many open questions; a further one is not shown (limits.questions)", "server", s.spec.Name)
+	old, seen := m.board.Question(q.ID)
+	if (!seen || old.State == taskmodel.QuestionWithdrawn) && s.openQuestions() >= cmp.Or(m.o.MaxQuestions, maxQuestions) {
+		s.passOver(q.ID)
 		return
 	}
-	old, seen := m.board.Question(q.ID)
+	s.taken(q.ID)
 	if seen {
 		switch old.State {
 		case taskmodel.QuestionWithdrawn:
@@ -100,6 +139,7 @@ func sameAsk(a, b taskmodel.Question) bool {
 // withdrawn: the server does not want an answer (any more).
 func (s *server) withdrawn(id taskmodel.QuestionID, why string) {
 	m := s.m
+	s.taken(id)
 	q, ok := m.board.Question(id)
 	if !ok {
 		return

@@ -472,7 +472,22 @@ func TestQuestionsAreBounded(t *testing.T) {
 		if n := r.board().Counts().Questions; n != 4 {
 			t.Errorf("%d questions are open", n)
 		}
+		if got := r.server("ci").Warning; !strings.HasPrefix(got, "2 further questions are not shown") || r.server("lab").Warning != "" {
+			t.Errorf("the rows say %q and %q", got, r.server("lab").Warning)
+		}
+		f.last().h.Asked(question("q0", "")) // it is open: nothing new
+		f.last().h.Withdrawn(taskmodel.QuestionID{Server: "ci", ID: "q4"}, "over")
+		r.sleep(time.Second)
+		if got := r.server("ci").Warning; !strings.HasPrefix(got, "a further question is not shown") {
+			t.Errorf("the row says %q", got)
+		}
 		f.last().h.Withdrawn(taskmodel.QuestionID{Server: "ci", ID: "q1"}, "over")
+		f.last().h.Asked(question("q3", ""))
+		r.sleep(time.Second)
+		if got := r.server("ci").Warning; got != "" || r.question("q3").State != taskmodel.QuestionOpen {
+			t.Errorf("the row says %q, the third is %s", got, r.question("q3").State)
+		}
+		f.last().h.Withdrawn(taskmodel.QuestionID{Server: "ci", ID: "q2"}, "over")
 		r.sleep(time.Second)
 		f.last().h.Asked(question("q9", ""))
 		r.sleep(time.Second)

@@ -99,7 +99,8 @@ type server struct {
 	toolsKnown bool
 
 	lease   lease
-	trouble string // what the row says of the journal
+	trouble string                        // what the row says of the journal
+	left    map[taskmodel.QuestionID]bool // questions that are not shown: too many are open
 	// What processes beside this one knew of what was read, until it is settled
 	// who connects.
 	beside map[taskmodel.Key]journal.Standing
@@ -109,7 +110,7 @@ type server struct {
 func newServer(m *Monitor, spec ServerSpec) *server {
 	now := m.now()
 	s := &server{
-		m: m, spec: spec, lane: m.mail.lane(),
+		m: m, spec: spec, lane: m.mail.lane(), left: map[taskmodel.QuestionID]bool{},
 		ends: map[string][]chan struct{}{}, turn: make(chan struct{}),
 		was: map[taskmodel.QuestionID]int{}, older: map[taskmodel.QuestionID]bool{}, early: map[taskmodel.Key][]taskmodel.QuestionID{}, visits: map[taskmodel.QuestionID]bool{},
 		drafts:  map[taskmodel.QuestionID]*drafting{},
@@ -189,6 +190,9 @@ func (s *server) putRow() {
 		row := s.row
 		if s.trouble != "" {
 			row.Warning = join(row.Warning, s.trouble)
+		}
+		if words := s.leftWords(); words != "" {
+			row.Warning = join(row.Warning, words)
 		}
 		s.m.board.PutServer(row)
 	}

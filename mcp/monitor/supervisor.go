@@ -52,6 +52,7 @@ func (s *server) dial() {
 	s.inherit()
 	s.dialling = true
 	s.conn++
+	clear(s.left) // they were asked on the last connection
 	conn := s.conn
 	s.state(taskmodel.ServerConnecting, "")
 	o := mcp.Options{

@@ -75,57 +75,15 @@ func (w *wireRing) read(f WireFilter) []taskmodel.WireEntry {
 // not to be written to.
 func (m *Monitor) Wire(f WireFilter) []taskmodel.WireEntry { return m.wire.read(f) }
 
-// A logBook keeps the messages related to tasks: a bounded number for each
-// task, of a bounded number of tasks.
-type logBook struct {
-	mu    sync.Mutex
-	byKey map[taskmodel.Key][]taskmodel.LogLine
-	order []taskmodel.Key // by their first line, oldest first
-}
+// WireFrom is the number of the oldest message that is still kept; those before
+// it have been dropped.
+func (m *Monitor) WireFrom() int64 { return m.wire.from() }
 
-const (
-	logPerTask = 500
-	logTasks   = 2000
-	logLines   = 200 // of a server
-)
-
-func newLogBook() *logBook { return &logBook{byKey: map[taskmodel.Key][]taskmodel.LogLine{}} }
-
-func (b *logBook) put(k taskmodel.Key, l taskmodel.LogLine) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	lines, had := b.byKey[k]
-	if !had {
-		if len(b.order) >= logTasks {
-			delete(b.byKey, b.order[0])
-			b.order = append([]taskmodel.Key(nil), b.order[1:]...)
-		}
-		b.order = append(b.order, k)
+func (w *wireRing) from() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.head < len(w.entries) {
+		return w.entries[w.head].Seq
 	}
-	if len(lines) >= logPerTask {
-		lines = append([]taskmodel.LogLine(nil), lines[len(lines)-logPerTask+1:]...)
-	}
-	b.byKey[k] = append(lines, l)
-}
-
-func (b *logBook) drop(k taskmodel.Key) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, had := b.byKey[k]; !had {
-		return
-	}
-	delete(b.byKey, k)
-	for i, o := range b.order {
-		if o == k {
-			b.order = append(b.order[:i:i], b.order[i+1:]...)
-			break
-		}
-	}
-}
-
-// Logs are the messages related to one task that came in this run, oldest first.
-func (m *Monitor) Logs(k taskmodel.Key) []taskmodel.LogLine {
-	m.logs.mu.Lock()
-	defer m.logs.mu.Unlock()
-	return append([]taskmodel.LogLine(nil), m.logs.byKey[k]...)
+	return w.seq + 1
 }

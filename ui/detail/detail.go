@@ -99,10 +99,11 @@ func (d *Detail) Focus(on bool) { d.focus = on || !d.beside }
 // Turn shows a pane.
 func (d *Detail) Turn(t Tab) { d.tab = t }
 
-// Feed takes what the monitor keeps about the task.
-func (d *Detail) Feed(logs []taskmodel.LogLine, wire []taskmodel.WireEntry) {
+// Feed takes what the monitor keeps about the task; from is the number of the
+// oldest wire entry that it keeps.
+func (d *Detail) Feed(logs []taskmodel.LogLine, wire []taskmodel.WireEntry, from int64) {
 	d.logs = logs
-	d.wire.Feed(wire)
+	d.wire.Feed(wire, from)
 }
 
 // History takes the audit trail.

@@ -234,6 +234,9 @@ func (m *Monitor) Wire(f monitor.WireFilter) []taskmodel.WireEntry {
 	return out
 }
 
+// WireFrom implements ui.Monitor: everything is kept.
+func (m *Monitor) WireFrom() int64 { return 0 }
+
 // Logs implements ui.Monitor.
 func (m *Monitor) Logs(k taskmodel.Key) []taskmodel.LogLine {
 	m.mu.Lock()

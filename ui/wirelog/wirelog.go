@@ -26,9 +26,6 @@ import (
 	"mcptasks/ui/safe"
 )
 
-// maxKept is how many entries a log holds on to.
-const maxKept = 20_000
-
 // A Scope is whose messages are shown; empty fields select nothing.
 type Scope struct {
 	Server string
@@ -66,27 +63,46 @@ func (l *Log) After() int64 {
 	return 0
 }
 
-// Feed appends entries newer than After.
-func (l *Log) Feed(entries []taskmodel.WireEntry) {
-	if len(entries) == 0 {
-		return
-	}
+// Feed appends entries newer than After, and drops those older than from, which
+// the monitor has dropped: nothing is held on to that its bounds do not allow.
+func (l *Log) Feed(entries []taskmodel.WireEntry, from int64) {
 	l.entries = append(l.entries, entries...)
-	if n := len(l.entries) - maxKept; n > 0 {
-		l.entries = append([]taskmodel.WireEntry(nil), l.entries[n:]...)
-		l.apply()
-	} else if l.filter.active() {
+	if l.filter.active() {
 		for i := len(l.entries) - len(entries); i < len(l.entries); i++ {
 			if l.filter.match(&l.entries[i]) {
 				l.shown = append(l.shown, i)
 			}
 		}
 	}
+	l.drop(from)
 	if l.follow {
-		l.table.Cursor = l.n() - 1
+		l.table.Cursor = max(l.n()-1, 0)
 	} else {
 		l.still += len(entries)
 	}
+}
+
+// drop lets go of the entries before from. The selection stays at its message.
+func (l *Log) drop(from int64) {
+	gone := 0
+	for gone < len(l.entries) && l.entries[gone].Seq < from {
+		gone++
+	}
+	if gone == 0 {
+		return
+	}
+	clear(l.entries[:gone])
+	l.entries = l.entries[gone:]
+	rows := gone
+	if l.filter.active() {
+		rows, _ = slices.BinarySearch(l.shown, gone)
+		l.shown = slices.Delete(l.shown, 0, rows)
+		for i := range l.shown {
+			l.shown[i] -= gone
+		}
+	}
+	l.table.Cursor = max(l.table.Cursor-rows, 0)
+	l.table.Top = max(l.table.Top-rows, 0)
 }
 
 func (l *Log) apply() {
