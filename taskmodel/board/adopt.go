@@ -19,6 +19,7 @@ func Prepare(tasks []taskmodel.Task) *Batch {
 		t := &tasks[i]
 		r := h.bare(t)
 		r.id, r.msg = t.ID, t.StatusMessage
+		r.letters = lettersOf(r.id) | lettersOf(r.msg)
 		if len(t.Raw) > 0 {
 			r.raw = t.Raw
 		}

@@ -84,10 +84,11 @@ type term struct {
 
 // An alt is one of the alternatives of a term.
 type alt struct {
-	text  string // as it was written
-	fold  string // in lower case
-	lower bool   // re is to be applied to text in lower case
-	exact bool   // quoted
+	text  string  // as it was written
+	fold  string  // in lower case
+	needs letters // of fold
+	lower bool    // re is to be applied to text in lower case
+	exact bool    // quoted
 	re    *regexp.Regexp
 	op    string // age, ttl: > < >= <=
 	micro int64
@@ -106,12 +107,13 @@ type Subject struct {
 	born, expires int64 // microseconds, 0: none
 	has           hasBits
 
-	head *head            // of a row: what it says of regular expressions
-	memo map[verdict]bool // is remembered here
+	head    *head            // of a row: what its words say of a term
+	memo    map[verdict]bool // is remembered here
+	letters letters          // of message and id
 }
 
-// A verdict is the key of what a regular expression said of a head's words;
-// there are few heads for many rows.
+// A verdict is the key of what a term said of a head's words; there are few
+// heads for many rows.
 type verdict struct {
 	alt  *alt
 	head *head
@@ -119,7 +121,7 @@ type verdict struct {
 
 func subjectOf(t *taskmodel.Task) Subject {
 	s := Subject{Server: t.Server, Tool: t.Tool, ID: t.ID, Message: t.StatusMessage, Owner: t.Owner,
-		Status: t.Status, Generation: t.Generation, Standing: t.Standing, Role: t.Role}
+		Status: t.Status, Generation: t.Generation, Standing: t.Standing, Role: t.Role, letters: anyLetters}
 	born, _ := t.Born()
 	s.born = micros(born)
 	if at, ok := t.ExpiresAt(); ok {
@@ -141,7 +143,7 @@ func subjectOfRow(r *row) Subject {
 	h := r.head
 	s := Subject{Server: h.key.Server, Tool: h.tool, ID: r.id, Message: r.msg, Owner: h.owner,
 		Status: h.status.status, Generation: h.gen, Standing: h.standing, Role: h.key.Role,
-		born: r.born(), expires: r.expires()}
+		born: r.born(), expires: r.expires(), letters: r.letters}
 	s.mark(hasTTL, s.expires != 0)
 	s.mark(hasInput, r.needsPerson())
 	if x := r.x; x != nil {
@@ -175,6 +177,7 @@ func (f *Filter) Match(t *taskmodel.Task, now time.Time) bool {
 // MatchSubject reports whether something that is no task passes. Age, time to
 // live and has: hold for nothing that has none of them.
 func (f *Filter) MatchSubject(s Subject, now time.Time) bool {
+	s.letters = anyLetters
 	return f.Empty() || f.match(&s, now.UnixMicro())
 }
 
@@ -246,8 +249,7 @@ func (a *alt) match(f field, s *Subject, now int64) bool {
 		if a.re != nil {
 			return a.matchHead(s) || a.search(s.Message) || a.search(s.ID)
 		}
-		return fuzzy(s.Tool, a.fold) || fuzzy(s.Server, a.fold) || fuzzy(string(s.Status), a.fold) ||
-			fuzzyWord(s.Message, a.fold) || fuzzyWord(s.ID, a.fold)
+		return a.matchHead(s) || s.letters.hold(a.needs) && (fuzzyWord(s.Message, a.fold) || fuzzyWord(s.ID, a.fold))
 	case fieldStatus:
 		return a.begins(string(s.Status))
 	case fieldServer:
@@ -258,7 +260,7 @@ func (a *alt) match(f field, s *Subject, now int64) bool {
 		return a.begins(s.ID)
 	case fieldMsg:
 		if a.re == nil {
-			return containsFold(s.Message, a.fold)
+			return s.letters.hold(a.needs) && containsFold(s.Message, a.fold)
 		}
 		return a.search(s.Message)
 	case fieldGen:
@@ -294,7 +296,11 @@ func (a *alt) matchHead(s *Subject) bool {
 			return hit
 		}
 	}
-	hit := a.search(s.Tool) || a.search(s.Server) || a.search(string(s.Status))
+	find := a.search
+	if a.re == nil {
+		find = func(text string) bool { return fuzzy(text, a.fold) }
+	}
+	hit := find(s.Tool) || find(s.Server) || find(string(s.Status))
 	if s.memo != nil {
 		s.memo[verdict{a, s.head}] = hit
 	}

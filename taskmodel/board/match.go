@@ -18,10 +18,68 @@ func ascii(s string) bool {
 	return true
 }
 
+// letters is a set of the characters that occur in a text, without regard to
+// case: a bit for each letter and digit, the other ASCII characters share some,
+// and anyLetters stands for a text that is not all ASCII. A text can only hold a
+// needle, in whatever manner, if it holds all of the needle's letters; that
+// spares most rows the search.
+type letters uint64
+
+const (
+	anyLetters letters = 1<<64 - 1
+	notASCII   letters = 1 << 63
+)
+
+// lettersOf is the set of a text.
+func lettersOf(s string) (l letters) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= utf8.RuneSelf:
+			return anyLetters
+		default:
+			l |= letterBits[c]
+		}
+	}
+	return l
+}
+
+// lettersIn is the set that a needle, in lower case, asks for.
+func lettersIn(needle string) (l letters) {
+	for i := range len(needle) {
+		if c := needle[i]; c < utf8.RuneSelf {
+			l |= letterBits[c]
+		} else {
+			l |= notASCII
+		}
+	}
+	return l
+}
+
+func (l letters) hold(needs letters) bool { return l&needs == needs }
+
+// letterBits has the bit of each ASCII character.
+var letterBits = func() (bits [utf8.RuneSelf]letters) {
+	for c := range bits {
+		switch b := lower(byte(c)); {
+		case 'a' <= b && b <= 'z':
+			bits[c] = 1 << (b - 'a')
+		case '0' <= b && b <= '9':
+			bits[c] = 1 << (26 + b - '0')
+		default:
+			bits[c] = 1 << (36 + b%27)
+		}
+	}
+	return bits
+}()
+
 func hasPrefixFold(s, needle string) bool {
 	if !ascii(s) {
 		return strings.HasPrefix(strings.ToLower(s), needle)
 	}
+	return hasPrefixASCII(s, needle)
+}
+
+func hasPrefixASCII(s, needle string) bool {
 	if len(needle) > len(s) {
 		return false
 	}
@@ -40,8 +98,12 @@ func containsFold(s, needle string) bool {
 	if !ascii(s) {
 		return strings.Contains(strings.ToLower(s), needle)
 	}
+	return containsASCII(s, needle)
+}
+
+func containsASCII(s, needle string) bool {
 	for i := 0; i+len(needle) <= len(s); i++ {
-		if lower(s[i]) == needle[0] && hasPrefixFold(s[i:], needle) {
+		if lower(s[i]) == needle[0] && hasPrefixASCII(s[i:], needle) {
 			return true
 		}
 	}
@@ -79,11 +141,12 @@ func subsequence(s, needle string) bool {
 // with its first letter and has the others in their order. In a sentence a
 // looser search would find nearly everything.
 func fuzzyWord(s, needle string) bool {
-	if containsFold(s, needle) {
-		return true
-	}
 	if !ascii(s) {
-		return fuzzyWordSlow([]rune(strings.ToLower(s)), []rune(needle))
+		low := strings.ToLower(s)
+		return strings.Contains(low, needle) || fuzzyWordSlow([]rune(low), []rune(needle))
+	}
+	if containsASCII(s, needle) {
+		return true
 	}
 	start := true
 	for i := 0; i < len(s); i++ {

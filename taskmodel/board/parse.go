@@ -220,7 +220,7 @@ func (p *filterParser) alt(f field) (alt, error) {
 		if f.clocked() || f == fieldHas {
 			return alt{}, p.fail(start, "%s: takes no quotes", f)
 		}
-		return alt{text: text, fold: strings.ToLower(text), exact: true}, nil
+		return bare(text, true), nil
 	case p.peek() == '/' && !f.clocked() && f != fieldHas:
 		return p.regex()
 	}
@@ -238,7 +238,7 @@ func (p *filterParser) alt(f field) (alt, error) {
 		}
 		return alt{text: hasNames[i], has: 1 << i}, nil
 	}
-	return alt{text: text, fold: strings.ToLower(text)}, nil
+	return bare(text, false), nil
 }
 
 func lacksValue(f field) string {
@@ -303,6 +303,12 @@ func (p *filterParser) regex() (alt, error) {
 		}
 	}
 	return alt{}, p.fail(start, "the regular expression lacks its closing /")
+}
+
+// bare is an alternative that is no regular expression.
+func bare(text string, exact bool) alt {
+	fold := strings.ToLower(text)
+	return alt{text: text, fold: fold, needs: lettersIn(fold), exact: exact}
 }
 
 // lowers reports whether the expression finds in a text in lower case what it

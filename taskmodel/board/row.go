@@ -30,6 +30,7 @@ type row struct {
 	transitions                []taskmodel.Transition // nil with oneStep
 	polls, pushes              uint32
 	rev                        uint64
+	letters                    letters // of id and message
 	flags                      flags
 }
 
@@ -139,6 +140,7 @@ func (h heads) pack(t *taskmodel.Task, old *row, rev uint64) *row {
 	if string(r.raw) != string(t.Raw) { // a part of a page would keep the whole page
 		r.raw = append(json.RawMessage(nil), t.Raw...)
 	}
+	r.letters = lettersOf(r.id) | lettersOf(r.msg)
 	return r
 }
 

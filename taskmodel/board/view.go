@@ -2,6 +2,7 @@ package board
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -87,7 +88,15 @@ func (w *View) Fork() *View {
 
 // Update makes the view show the version. The version's own time is the clock
 // for filters on age and time to live; see Tick.
-func (w *View) Update(v *Version) { w.update(v, v.At()) }
+func (w *View) Update(v *Version) { w.update(context.Background(), v, v.At()) }
+
+// Try is Update for a Fork that nobody may want any more before it is done: when
+// the context ends first it stops within a millisecond (of a sort: at its end)
+// and returns false, and the view is good for nothing.
+func (w *View) Try(ctx context.Context, v *Version) bool {
+	w.update(ctx, v, v.At())
+	return ctx.Err() == nil
+}
 
 // Tick applies a filter that looks at the clock again when that is due, and
 // reports whether the view may have changed. Other views cost nothing here.
@@ -95,11 +104,11 @@ func (w *View) Tick(now time.Time) bool {
 	if w.version == nil || !w.have.Filter.Clocked() || now.Before(w.due) {
 		return false
 	}
-	w.update(w.version, now)
+	w.update(context.Background(), w.version, now)
 	return true
 }
 
-func (w *View) update(v *Version, now time.Time) {
+func (w *View) update(ctx context.Context, v *Version, now time.Time) {
 	if now.After(w.now) {
 		w.now = now
 	}
@@ -122,23 +131,23 @@ func (w *View) update(v *Version, now time.Time) {
 		v.tree.Scan(func(r *row) bool { rows = append(rows, r); return true })
 		w.order.sort(rows)
 		w.all = newList(w.order.compare, rows)
-		w.refilter(w.all)
+		w.refilter(ctx, w.all)
 	default:
 		if refilter {
 			// The changes come first, by the old filter: then narrowing is sound.
 			w.apply(sets)
 			w.match = w.have.Filter.matcher(w.now)
 			if narrows {
-				w.refilter(w.shown)
+				w.refilter(ctx, w.shown)
 			} else {
-				w.refilter(w.all)
+				w.refilter(ctx, w.all)
 			}
 			break
 		}
 		w.match.now = w.now.UnixMicro()
 		w.apply(sets)
 		if w.have.Filter.Clocked() && !w.now.Before(w.due) {
-			w.refilter(w.all)
+			w.refilter(ctx, w.all)
 		}
 	}
 	w.layOut()
@@ -175,7 +184,7 @@ func serverOrder(v *Version) map[string]int {
 }
 
 // refilter makes shown from the rows of a list that is in order.
-func (w *View) refilter(from *list) {
+func (w *View) refilter(ctx context.Context, from *list) {
 	if w.have.Filter.Clocked() {
 		w.due = w.have.Filter.Next(w.now)
 	}
@@ -184,11 +193,13 @@ func (w *View) refilter(from *list) {
 		w.shown = w.all
 	default:
 		var rows []*row
+		seen := 0
 		from.from(0, func(r *row) bool {
 			if w.match.row(r) {
 				rows = append(rows, r)
 			}
-			return true
+			seen++
+			return seen%1024 != 0 || ctx.Err() == nil
 		})
 		w.shown = newList(w.all.compare, rows)
 	}

@@ -94,7 +94,7 @@ func TestViewFollows(t *testing.T) {
 			w.Tick(now)
 			fresh := NewView()
 			fresh.Set(s)
-			fresh.update(v, now)
+			fresh.update(t.Context(), v, now)
 			if got, want := lines(w), lines(fresh); !slices.Equal(got, want) {
 				t.Fatalf("seed %d step %d %+v filter %q:\n%v\n%v", seed, step, s, s.Filter, got, want)
 			}

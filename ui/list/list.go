@@ -1,6 +1,7 @@
 package list
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,6 @@ type List struct {
 	opt      Options
 	view     *board.View
 	set      board.Settings
-	gen      int // of the settings that were last applied
 	table    kit.Table
 	sel      taskmodel.Key
 	wanted   taskmodel.Key // to be selected as soon as it is there
@@ -48,7 +48,9 @@ type List struct {
 	marks    map[taskmodel.Key]bool
 	lastMark taskmodel.Key
 	filter   filterLine
-	busy     bool // a command filters
+	busy     bool               // a command filters
+	stop     context.CancelFunc // of that command
+	stale    bool               // what the command makes is not wanted any more
 	toolW    int
 	serverW  int
 	servers  int // how many there are
@@ -80,11 +82,8 @@ func New(o Options) (*List, error) {
 // answered first says nothing about what to look at.
 const arriving = 3 * time.Second
 
-// A viewMsg brings a view that a command has filled.
-type viewMsg struct {
-	gen  int
-	view *board.View
-}
+// A viewMsg brings a view that a command has filled, or that it has given up.
+type viewMsg struct{ view *board.View }
 
 // Context implements kit.Screen.
 func (l *List) Context() keymap.Context {
@@ -210,12 +209,7 @@ func (l *List) Shown() []taskmodel.Key {
 // Update implements kit.Screen.
 func (l *List) Update(e *kit.Env, m tea.Msg) act.Action {
 	if m, ok := m.(viewMsg); ok {
-		if m.gen == l.gen {
-			l.view, l.busy = m.view, false
-			l.view.Update(e.Board)
-			l.settle()
-		}
-		return nil
+		return l.filled(e, m.view)
 	}
 	if l.filter.typing {
 		return l.typeFilter(e, m)
@@ -429,27 +423,55 @@ func (l *List) foldAll(e *kit.Env) act.Action {
 }
 
 func (l *List) reset(e *kit.Env) {
-	l.gen++
+	if l.busy {
+		l.again()
+		return
+	}
 	l.view.Set(l.set)
 	l.view.Update(e.Board)
 	l.settle()
 }
 
-// apply makes the settings count, at once or by a command.
+// again has the command that is under way stop, and another begin after it.
+func (l *List) again() {
+	l.stop()
+	l.stale = true
+}
+
+// apply makes the settings count, at once or by a command. There is one command
+// at a time: a fast typist's would take each other's time, and the screen's. One
+// that is under way is told to stop, and the next begins when it has.
 func (l *List) apply(e *kit.Env) act.Action {
+	if l.busy {
+		l.again()
+		return nil
+	}
 	if e.Board.Len() <= syncRows {
-		l.busy = false
 		l.reset(e)
 		return nil
 	}
-	l.gen++
-	l.busy = true
-	gen, set, v, w := l.gen, l.set, e.Board, l.view.Fork()
+	ctx, stop := context.WithCancel(context.Background())
+	l.busy, l.stop = true, stop
+	set, v, w := l.set, e.Board, l.view.Fork()
 	return act.Cmd{Cmd: func() tea.Msg {
 		w.Set(set)
-		w.Update(v)
-		return viewMsg{gen, w}
+		w.Try(ctx, v)
+		return viewMsg{w}
 	}}
+}
+
+// filled takes the view that the command has made, or begins anew.
+func (l *List) filled(e *kit.Env, w *board.View) act.Action {
+	l.stop()
+	stale := l.stale
+	l.busy, l.stale = false, false
+	if stale {
+		return l.apply(e)
+	}
+	l.view = w
+	l.view.Update(e.Board)
+	l.settle()
+	return nil
 }
 
 var sorts = []board.SortColumn{board.SortNeeds, board.SortAge, board.SortStatus, board.SortServer, board.SortTool,
