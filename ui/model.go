@@ -62,6 +62,7 @@ type model struct {
 	quitAt  time.Time     // ctrl+c was pressed then
 	quit    bool
 	job     *job // nil: there is no terminal to give to a shell
+	pace    *pace
 
 	canvas *graphics.Canvas
 	paint  bool // pictures of the frame are to be written behind the renderer's back
@@ -142,6 +143,7 @@ func (m *model) Init() tea.Cmd { return tea.RequestBackgroundColor }
 
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	m.pace.wake()
 	m.begin()
 	cmd := m.handle(msg)
 	if m.quit {

@@ -24,7 +24,7 @@ func Run(ctx context.Context, mon Monitor, o Options) error {
 	if err != nil {
 		return err
 	}
-	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(60)}
+	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(int(second / lively))}
 	if o.Input != nil {
 		opts = append(opts, tea.WithInput(o.Input))
 	}
@@ -35,6 +35,8 @@ func Run(ctx context.Context, mon Monitor, o Options) error {
 		opts = append(opts, tea.WithEnvironment(o.Env))
 	}
 	p := tea.NewProgram(m, append(opts, o.Program...)...)
+	m.pace = newPace(p)
+	defer m.pace.close()
 	if o.Started != nil {
 		o.Started(p.Send)
 	}
