@@ -11,10 +11,11 @@ const chunkSize = 256
 
 // A list holds rows in an order, in chunks: finding by rank or by row, putting
 // in and taking out cost a binary search and the moving of one chunk. It costs
-// eight bytes a row.
+// eight bytes a row. A clone shares the chunks until one of the two changes them.
 type list struct {
 	compare func(a, b *row) int
 	chunks  [][]*row
+	shared  []bool // of chunks: a clone may hold it too, so it is not to be written to
 	n       int
 }
 
@@ -24,19 +25,23 @@ func newList(compare func(a, b *row) int, sorted []*row) *list {
 	for c := range slices.Chunk(sorted, chunkSize) {
 		l.chunks = append(l.chunks, slices.Clip(c)) // clipped: a growing chunk moves out
 	}
+	l.shared = make([]bool, len(l.chunks))
 	return l
 }
 
-// clone copies the list so that both can be changed.
+// clone copies the list so that both can be changed, each by one goroutine.
 func (l *list) clone() *list {
-	c := &list{compare: l.compare, n: l.n, chunks: make([][]*row, len(l.chunks))}
-	flat := make([]*row, 0, l.n)
-	for i, chunk := range l.chunks {
-		from := len(flat)
-		flat = append(flat, chunk...)
-		c.chunks[i] = flat[from:len(flat):len(flat)]
+	for i := range l.shared {
+		l.shared[i] = true
 	}
-	return c
+	return &list{compare: l.compare, n: l.n, chunks: slices.Clone(l.chunks), shared: slices.Clone(l.shared)}
+}
+
+// own makes chunk c the list's alone.
+func (l *list) own(c int) {
+	if l.shared[c] {
+		l.chunks[c], l.shared[c] = slices.Clone(l.chunks[c]), false
+	}
 }
 
 // locate finds the chunk and the place in it where r is or would be.
@@ -51,10 +56,11 @@ func (l *list) locate(r *row) (chunk, place int, found bool) {
 
 func (l *list) insert(r *row) {
 	if len(l.chunks) == 0 {
-		l.chunks, l.n = [][]*row{{r}}, 1
+		l.chunks, l.shared, l.n = [][]*row{{r}}, []bool{false}, 1
 		return
 	}
 	c, p, found := l.locate(r)
+	l.own(c)
 	if found {
 		l.chunks[c][p] = r
 		return
@@ -67,6 +73,7 @@ func (l *list) insert(r *row) {
 	}
 	l.chunks[c] = slices.Clip(chunk[:chunkSize])
 	l.chunks = slices.Insert(l.chunks, c+1, slices.Clone(chunk[chunkSize:]))
+	l.shared = slices.Insert(l.shared, c+1, false)
 }
 
 func (l *list) remove(r *row) bool {
@@ -78,8 +85,10 @@ func (l *list) remove(r *row) bool {
 		return false
 	}
 	l.n--
+	l.own(c)
 	if l.chunks[c] = slices.Delete(l.chunks[c], p, p+1); len(l.chunks[c]) == 0 {
 		l.chunks = slices.Delete(l.chunks, c, c+1)
+		l.shared = slices.Delete(l.shared, c, c+1)
 	}
 	return true
 }

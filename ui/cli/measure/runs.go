@@ -291,7 +291,7 @@ func keys(b *bench) error {
 			// A filter's text is on the screen as it is typed.
 			word := fmt.Sprintf("zq%03d", i)
 			s.press("/")
-			if _, err = s.until(time.Now(), 10*time.Second, has("filter")); err != nil {
+			if _, err = s.until(time.Now(), 10*time.Second, has("enter accept")); err != nil {
 				break
 			}
 			s.press(word[:4])
