@@ -33,6 +33,7 @@ import (
 	"mcptasks/ui"
 	"mcptasks/ui/cli"
 	"mcptasks/ui/cli/guard"
+	"mcptasks/ui/cli/lean"
 	"mcptasks/ui/list"
 	"mcptasks/ui/notify"
 )
@@ -166,7 +167,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 		w.startGuard() // nothing is asked at the terminal any more
 	}
 	if !g.Headless {
-		go cli.GiveBackMemory(ctx)
+		go lean.GiveBack(ctx)
 	}
 	memory, said, forgetful := setup.OpenMemory(stateDir(g.State), w.cfg, g.Purpose, log)
 	o.Notes = append(notes, said...)

@@ -9,6 +9,6 @@
 // Its tests are those of the whole built program: what a terminal, a hostile
 // server and a search for secrets find.
 //
-// It imports ui/safe and the standard library. It draws nothing while the
+// It imports ui/safe, ui/cli/lean, the standard library and golang.org/x/sys. It draws nothing while the
 // program lives, and reads nothing that is typed.
 package guard

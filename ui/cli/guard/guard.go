@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"mcptasks/ui/cli/lean"
 	"mcptasks/ui/safe"
 )
 
@@ -112,6 +113,7 @@ const (
 // terminal is stdout. It gives the exit code of the process.
 func Main() int {
 	unmoved()
+	shrink()
 	w := watch(os.Stdin)
 	if w.done {
 		return 0
@@ -126,6 +128,16 @@ func Main() int {
 	fmt.Fprintln(os.Stdout, "mcptasks: it ended without giving the terminal back; this was done for it. What it had started is remembered; run it again to see.")
 	endGroups(w.groups, grace)
 	return 0
+}
+
+// shrink makes the guard small: it has nothing to do for as long as the program
+// lives, and what starting has needed (the packages of the whole program are made
+// ready in it too) it does not need again.
+func shrink() {
+	debug.SetGCPercent(-1) // nor a collection every two minutes
+	debug.SetMemoryLimit(32 << 20)
+	debug.FreeOSMemory()
+	lean.DropText()
 }
 
 // giveBack undoes what the screens may have done to a terminal. Each part is

@@ -1,4 +1,4 @@
-package cli
+package lean
 
 import (
 	"context"
@@ -13,16 +13,18 @@ const (
 	memoryBusy  = 24 << 20 // allocated between two looks: it is at work, and will use them
 )
 
-// GiveBackMemory gives the system back what the program has used and does not
+// GiveBack gives the system back what the program has used and does not
 // use any more, until ctx ends: a long listing takes several times the memory of
 // the tasks that come of it, and a program that is open all day should not keep
 // that. It looks every few seconds, and collects only where there is much to give
-// and nothing has grown since the last look.
-func GiveBackMemory(ctx context.Context) {
+// and nothing has grown since the last look. When the program is calm for the
+// first time, and each time after it has given back, it drops its text as well.
+func GiveBack(ctx context.Context) {
 	tick := time.NewTicker(memoryLook)
 	defer tick.Stop()
 	var m runtime.MemStats
 	var allocated, live uint64
+	began := false
 	for {
 		select {
 		case <-tick.C:
@@ -36,6 +38,11 @@ func GiveBackMemory(ctx context.Context) {
 			debug.FreeOSMemory()
 			runtime.ReadMemStats(&m)
 			live = m.HeapAlloc
+			began = false
+		}
+		if calm && !began {
+			DropText()
+			began = true
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package lean
 
 import (
 	"context"
@@ -12,7 +12,7 @@ var held [][]byte
 
 // What was used once and is not any more is given back to the system, and not
 // while the program is at work.
-func TestGiveBackMemory(t *testing.T) {
+func TestGiveBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 64 {
 			held = append(held, make([]byte, 1<<20))
@@ -23,7 +23,7 @@ func TestGiveBackMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { GiveBackMemory(ctx); close(ended) }()
+		go func() { GiveBack(ctx); close(ended) }()
 		time.Sleep(3*memoryLook + time.Second)
 		synctest.Wait()
 		runtime.ReadMemStats(&after)

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package lean
+
+// DropText does nothing here.
+func DropText() {}
