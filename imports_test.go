@@ -40,7 +40,8 @@ var may = map[string][]string{
 	"ui":            {"keymap", "mcp/monitor", "taskmodel", "taskmodel/*", "ui/*"},
 	"ui/cli":        {"mcp", "mcp/monitor", "taskmodel", "taskmodel/*", "ui", "ui/*"},
 	"ui/safe":       {},
-	"ui/cli/guard":  {"ui/safe"},
+	"ui/cli/guard":  {"ui/safe", "ui/cli/lean"},
+	"ui/cli/lean":   {},
 	"ui/screentest": {"mcp/monitor", "taskmodel", "taskmodel/*", "ui/screentest"},
 
 	"screenshots": {"mcp/*", "taskmodel", "taskmodel/*", "ui", "ui/*"},
