@@ -286,6 +286,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		}
 	case suspendMsg:
 		return m.suspend()
+	case continuedMsg:
+		return m.job.retake()
 	case startedMsg:
 		return m.started(msg)
 	case pagesMsg:

@@ -76,6 +76,9 @@ type (
 	eventsMsg []taskmodel.Event
 	// suspendMsg says that a signal asks the program to stop for now.
 	suspendMsg struct{}
+	// continuedMsg says that the program goes on after a stop that it did not know
+	// of.
+	continuedMsg struct{}
 )
 
 // forward is the one goroutine between the monitor and the program. Send waits

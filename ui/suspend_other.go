@@ -12,3 +12,5 @@ func newJob(func(tea.Msg)) *job { return &job{} }
 func (*job) close() {}
 
 func (*job) suspend() tea.Cmd { return nil }
+
+func (*job) retake() tea.Cmd { return nil }

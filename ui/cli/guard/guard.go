@@ -114,7 +114,10 @@ const (
 func Main() int {
 	unmoved()
 	shrink()
-	w := watch(os.Stdin)
+	// The shell may look at how the terminal is set as soon as the program has
+	// ended, and take that for what is usual: it is set right at the first of the
+	// program's last words, before the end, and again after it.
+	w := watch(os.Stdin, func(state json.RawMessage) { setState(os.Stdout, state) })
 	if w.done {
 		return 0
 	}
@@ -158,8 +161,9 @@ type watched struct {
 	words  string
 }
 
-// watch reads until the program has ended.
-func watch(r io.Reader) watched {
+// watch reads until the program has ended. dying is called with the terminal's
+// state when the program begins to say why it must end.
+func watch(r io.Reader, dying func(state json.RawMessage)) watched {
 	w := watched{groups: map[int]bool{}}
 	var words strings.Builder
 	in := bufio.NewReader(r)
@@ -182,6 +186,9 @@ func watch(r io.Reader) watched {
 		case bad == nil && pid > 1 && text[0] == '-':
 			delete(w.groups, pid)
 		default:
+			if w.state != nil {
+				dying(w.state)
+			}
 			words.WriteString(line)
 		}
 		if err != nil {

@@ -144,6 +144,42 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
+// TestStopped: a program that was stopped by the signal that nobody can catch
+// could not give the terminal back. When it goes on, it takes the terminal as its
+// shell has left it, and draws all anew.
+func TestStopped(t *testing.T) {
+	home := t.TempDir()
+	s := show(t, environ(home), "sh", "-c", `set -m; "$0" "$@"; stty sane; printf '\033[?1049l\033[2Jthe shell is here'; read x; fg; echo "over: $?"`, program, "--state", home+"/state", "-s", stubborn())
+	s.see("sorted by needs")
+	s.see("working")
+	s.until("a guard, a server and its child", func() bool { return s.relatives() >= 4 })
+	pid := 0
+	for p := range s.kin {
+		if args := command(p); strings.HasPrefix(args, program) && !strings.Contains(args, " demo-server --tasks 20 --fault start") {
+			pid = p
+		}
+	}
+	taken := s.termios()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.see("the shell is here")
+	if s.termios() == taken {
+		t.Fatal("the shell has not changed the terminal: nothing is tested")
+	}
+	s.press("\n")
+	s.until("the screens again", func() bool {
+		return slices.Contains(on(s.bytes()), "1049") && s.termios() == taken && strings.Contains(s.text(), "sorted by needs") && strings.Contains(s.text(), "STATUS")
+	})
+	if strings.Contains(s.text(), "the shell is here") {
+		t.Errorf("the shell's words stand among the screens:\n%s", s.text())
+	}
+	s.press("q")
+	s.see("over: 0")
+	s.given()
+	s.alone()
+}
+
 // TestSuspendWithoutAShell: where nobody could continue the program the system
 // does not stop it, and it goes on.
 func TestSuspendWithoutAShell(t *testing.T) {
