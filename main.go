@@ -279,7 +279,7 @@ func (w *wiring) screens(ctx context.Context, g cli.Global, o *cli.Opened) error
 }
 
 // chosen are the keys as the configuration has them. The error tells of all that
-// is wrong with its keys and views, each with its place.
+// is wrong with its keys, views, themes, columns and filters, each with its place.
 func (w *wiring) chosen() (keymap.Map, error) {
 	var faults []error
 	wrong := func(key string, err error) {
@@ -317,6 +317,26 @@ func (w *wiring) chosen() (keymap.Map, error) {
 		if _, err := board.ParseFilter(w.cfg.File.Views[name]); err != nil {
 			wrong("views."+name, fmt.Errorf("views.%s: %w", name, err))
 		}
+	}
+	look := w.cfg.File.UI
+	names := slices.Sorted(maps.Keys(look.Themes))
+	for _, name := range names {
+		for _, part := range slices.Sorted(maps.Keys(look.Themes[name])) {
+			if err := ui.CheckTheme(name, map[string]map[string]string{name: {part: look.Themes[name][part]}}); err != nil {
+				wrong("ui.themes."+name+"."+part, err)
+			}
+		}
+	}
+	if !slices.Contains(names, look.Theme) {
+		if err := ui.CheckTheme(look.Theme, look.Themes); err != nil {
+			wrong("ui.theme", fmt.Errorf("ui.theme: %w", err))
+		}
+	}
+	if err := list.CheckColumns(look.Columns); err != nil {
+		wrong("ui.columns", fmt.Errorf("ui.columns: %w", err))
+	}
+	if _, err := board.ParseFilter(w.cfg.File.Notify.Filter); err != nil {
+		wrong("notify.filter", fmt.Errorf("notify.filter: %w", err))
 	}
 	return keys, errors.Join(faults...)
 }

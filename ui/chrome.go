@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +21,6 @@ const (
 	minW, minH = 40, 10
 	sideW      = 160 // from here on the detail stands beside the list
 )
-
-func sortStrings(s []string) { slices.Sort(s) }
 
 // View implements tea.Model: the frame that Update drew, with what the
 // terminal is told beside it. Pointer fields are compared by pointer and are

@@ -3,7 +3,9 @@ package ui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -486,29 +488,37 @@ func (m *model) say(text string, bad bool) {
 }
 
 func (m *model) setTheme(name string) error {
-	if spec, ok := m.opt.Themes[name]; ok {
-		t, err := theme.Custom(name, spec, m.dark)
-		if err != nil {
-			return err
-		}
-		m.th, m.theme = t, name
-		return nil
-	}
-	t, ok := theme.Named(name, m.dark)
-	if !ok {
-		return fmt.Errorf("no theme is called %q (there are %s)", name, strings.Join(m.themes(), ", "))
+	t, err := themeOf(name, m.opt.Themes, m.dark)
+	if err != nil {
+		return err
 	}
 	m.th, m.theme = t, name
 	return nil
 }
 
-func (m *model) themes() []string {
-	names := theme.Names()
-	for n := range m.opt.Themes {
-		names = append(names, n)
+// themeOf is a theme of the configuration, or a built-in one.
+func themeOf(name string, own map[string]map[string]string, dark bool) (theme.Theme, error) {
+	if spec, ok := own[name]; ok {
+		return theme.Custom(name, spec, dark)
 	}
-	sortStrings(names[len(theme.Names()):])
-	return names
+	t, ok := theme.Named(name, dark)
+	if !ok {
+		return t, fmt.Errorf("no theme is called %q (there are %s)", name, strings.Join(themeNames(own), ", "))
+	}
+	return t, nil
+}
+
+// CheckTheme says what is wrong with a theme's name, or with the theme of the
+// configuration that it names.
+func CheckTheme(name string, own map[string]map[string]string) error {
+	_, err := themeOf(name, own, true)
+	return err
+}
+
+func (m *model) themes() []string { return themeNames(m.opt.Themes) }
+
+func themeNames(own map[string]map[string]string) []string {
+	return append(theme.Names(), slices.Sorted(maps.Keys(own))...)
 }
 
 func (m *model) nextTheme() {

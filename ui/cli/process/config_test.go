@@ -17,6 +17,10 @@ func TestConfigTellsAllFaults(t *testing.T) {
 			`:2: unknown key "servers.ci.urll"; did you mean "url"?`, `:4: unknown key "ui.tehme"; did you mean "theme"?`},
 		"[keys]\nquitt = 'q'\nforget = 7\n[views]\nmine = 'statuss:working'\n": {
 			`:3: keys.forget: it is a key or a list of keys`, `:2: no action is called "quitt"; did you mean "quit"?`, `:5: views.mine: column 1: there is no field "statuss"`},
+		"[ui]\ntheme = 'neon'\ncolumns = ['status', 'tols']\n[notify]\nfilter = 'statuss:working'\n": {
+			`:2: ui.theme: no theme is called "neon" (there are auto, `, `:3: ui.columns: no column is called "tols" (there are `, `:5: notify.filter: column 1: there is no field "statuss"`},
+		"[ui]\ntheme = 'mine'\ncolumns = ['tool:900']\n[ui.themes.mine]\nbase = 'none'\n[ui.themes.other]\ntitel = 'bold'\n": {
+			`:5: theme "mine": base "none" is no built-in theme`, `:7: theme "other": no style is called "titel"`, `:3: ui.columns: the width of the column "tool" is a number`},
 		"[keys]\nquit = 'x'\n": {`key "x" is bound to both "quit" and "forget"`},
 	} {
 		path := b.write("c.toml", text)
