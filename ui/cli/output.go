@@ -30,7 +30,7 @@ func (r *run) print(values []any, single bool, rows func() [][]string) error {
 			}
 		}
 	default:
-		err = writeTable(w, rows(), r.env.Width)
+		err = writeTable(w, shortTasks(rows(), r.env.Width), r.env.Width)
 	}
 	if err != nil {
 		return fmt.Errorf("standard output: %w", err)
