@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"time"
 
 	"mcptasks/mcp"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/journal"
 )
@@ -200,6 +200,7 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 	stop()
 	state, words := taskmodel.QuestionAnswered, ""
 	var rpc *taskmodel.RPCError
+	var unsent *transport.NotSentError
 	var out error
 	switch {
 	case err == nil:
@@ -232,9 +233,9 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 	case answered(err):
 		state, words = taskmodel.QuestionRefused, err.Error()
 		out = err
-	case neverDialled(err):
-		state, words = taskmodel.QuestionRefused, taskmodel.NotSent+dialFault(err)
-		out = sentence(ErrUnreachable, err, "%s: the answer was not sent: %s; it can be sent again", s.spec.Name, dialFault(err))
+	case errors.As(err, &unsent):
+		state, words = taskmodel.QuestionRefused, taskmodel.NotSent+unsent.Why()
+		out = sentence(ErrUnreachable, err, "%s: the answer was not sent: %s; it can be sent again", s.spec.Name, unsent.Why())
 	default:
 		state = taskmodel.QuestionUnconfirmed
 		out = sentence(ErrUnconfirmed, err, "%s: the answer was sent, and it is not known whether the server took it: %v", s.spec.Name, err)
@@ -247,27 +248,6 @@ func (s *server) sendAnswer(q taskmodel.Question, a taskmodel.Answer, c client, 
 		}
 	})
 	return out
-}
-
-// neverDialled reports whether there was nobody at the other end to take a
-// message: the connection for it could not be made, so not a byte of it went out.
-func neverDialled(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
-}
-
-// dialFault is the last of an error's words, which say what kept the
-// connection from being made.
-func dialFault(err error) string {
-	var op *net.OpError
-	if !errors.As(err, &op) {
-		return err.Error()
-	}
-	at := "the server"
-	if op.Addr != nil {
-		at = op.Addr.String()
-	}
-	return at + " cannot be reached, " + op.Err.Error()
 }
 
 // pollSoon makes a task due within the shortest pace.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcptasks/mcp"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/journal"
 )
@@ -173,6 +174,7 @@ func (s *server) sendCancel(k taskmodel.Key, before time.Time) error {
 	stop()
 	heard = m.now()
 	var out error
+	var unsent *transport.NotSentError
 	derr := m.do(ctx, func() {
 		s.heard(conn, err)
 		switch {
@@ -194,6 +196,9 @@ func (s *server) sendCancel(k taskmodel.Key, before time.Time) error {
 		case errors.Is(err, mcp.ErrAuth), errors.Is(err, mcp.ErrSessionLost):
 			s.cancelRefused(k, "not sent: "+err.Error())
 			out = err
+		case errors.As(err, &unsent):
+			s.cancelRefused(k, "not sent: "+unsent.Why())
+			out = sentence(ErrUnreachable, err, "%s: the cancellation was not sent: %s; ask for it again", k, unsent.Why())
 		default:
 			s.cancelNote(k, "not confirmed: "+err.Error())
 			out = sentence(ErrUnconfirmed, err, "%s: the cancellation was sent, and it is not known whether the server took it: %v", k, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcptasks/mcp"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 )
 
@@ -144,6 +145,37 @@ func TestS12_CancelRequestedUntilTheServerSays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A cancellation for which there was no connection is not said to be on its way
+// to anybody, and can be asked for again at once.
+func TestCancelThatCouldNotBeSent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		f.put("x", taskmodel.Working)
+		down := true
+		f.cancel = func(context.Context, string) (*taskmodel.Snapshot, error) {
+			if down {
+				return nil, fmt.Errorf("ci: %w", &transport.NotSentError{At: "ci.example", Err: errors.New("the certificate of ci.example is for another name")})
+			}
+			return nil, nil
+		}
+		r := run(t, nil, []string{"ci"}, f)
+		r.sleep(time.Second)
+		if err := r.m.Cancel(t.Context(), key("ci", "x")); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnconfirmed) || !strings.Contains(err.Error(), "was not sent: the certificate") {
+			t.Errorf("Cancel: %v", err)
+		}
+		if x := r.task("ci", "x"); !x.CancelRequested.IsZero() || !strings.HasPrefix(x.CancelNote, "not sent: the certificate") {
+			t.Errorf("requested %v, %q", x.CancelRequested, x.CancelNote)
+		}
+		f.hook(func() { down = false })
+		if err := r.m.Cancel(t.Context(), key("ci", "x")); err != nil {
+			t.Errorf("once more: %v", err)
+		}
+		if x := r.task("ci", "x"); x.CancelRequested.IsZero() || x.CancelNote != "" {
+			t.Errorf("then requested %v, %q", x.CancelRequested, x.CancelNote)
+		}
+	})
 }
 
 func TestCancelWhereThereIsNone(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcptasks/mcp"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 )
 
@@ -312,7 +313,8 @@ func TestAnswerThatCouldNotBeSentLeavesTheQuestionOpen(t *testing.T) {
 		f.hook(func() {
 			f.answer = func(context.Context, taskmodel.Answer) error {
 				if down {
-					return fmt.Errorf("ci: %w", &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}, Err: errors.New("connection refused")})
+					return fmt.Errorf("ci: %w", &transport.NotSentError{At: "ci.example", Err: &net.OpError{Op: "dial", Net: "tcp",
+						Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}, Err: errors.New("connection refused")}})
 				}
 				return nil
 			}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"mcptasks/mcp/jsonrpc"
@@ -62,6 +65,54 @@ func (e *StatusError) Message() (b []byte, fault string) {
 	}
 	return e.Body, strings.TrimSpace(fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status)))
 }
+
+// A NotSentError says that nothing of a message went out, for there was no
+// connection to send it on: it has asked for nothing, and may be sent again. Of
+// other errors it is open whether the server has the message.
+type NotSentError struct {
+	// At is the host that the connection was to lead to.
+	At string
+	// Err says why there was none.
+	Err error
+}
+
+// Error says why there was no connection.
+func (e *NotSentError) Error() string { return e.Err.Error() }
+
+// Unwrap gives what kept the connection from being made.
+func (e *NotSentError) Unwrap() error { return e.Err }
+
+// Why is the reason without what was being done about it, as part of a sentence.
+func (e *NotSentError) Why() string {
+	var op *net.OpError
+	switch {
+	case errors.As(e.Err, &op) && op.Op == "dial":
+		at := e.At
+		if op.Addr != nil {
+			at = op.Addr.String()
+		}
+		return at + " cannot be reached, " + op.Err.Error()
+	case errors.Is(e.Err, context.Canceled), errors.Is(e.Err, context.DeadlineExceeded):
+		return e.At + " was not reached in time"
+	}
+	return e.Err.Error()
+}
+
+// An attempt hears whether a request came to have a connection. The transport
+// sends one again by itself where none of it went out; the last try counts.
+type attempt struct{ asked, got atomic.Bool }
+
+func (a *attempt) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn:      func(string) { a.asked.Store(true); a.got.Store(false) },
+		GotConn:      func(httptrace.GotConnInfo) { a.got.Store(true) },
+		WroteHeaders: func() { a.got.Store(true) },
+	}
+}
+
+// unsent reports whether nothing went out. Of a client that does not tell
+// (no *http.Transport) it is not known, which is no.
+func (a *attempt) unsent() bool { return a.asked.Load() && !a.got.Load() }
 
 // ErrSignIn marks errors of an Authorizer: no request was made, or none is
 // worth making, before somebody signs in or mends the token's source.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -111,7 +112,8 @@ func (c *httpConn) once(ctx context.Context, r request, target *url.URL) (*http.
 	if r.msg != nil {
 		body = bytes.NewReader(r.msg.Bytes)
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), body)
+	var try attempt
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, try.trace()), r.method, target.String(), body)
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
@@ -152,7 +154,10 @@ func (c *httpConn) once(ctx context.Context, r request, target *url.URL) (*http.
 	c.protocolHeaders(req.Header, r.msg)
 	res, err := c.client.Do(req)
 	if err != nil {
-		return nil, netError(err, target.Host)
+		if err = netError(err, target.Host); try.unsent() {
+			err = &NotSentError{At: target.Host, Err: err}
+		}
+		return nil, err
 	}
 	return res, nil
 }
