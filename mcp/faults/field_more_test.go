@@ -14,7 +14,9 @@ import (
 	"mcptasks/mcp"
 	"mcptasks/mcp/demo"
 	"mcptasks/mcp/demo/faulty"
+	"mcptasks/mcp/memnet"
 	"mcptasks/mcp/monitor"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 )
@@ -392,10 +394,10 @@ func TestT7_RetryAfterForOneServer(t *testing.T) {
 					gets[i].Add(1)
 				}
 			})
-			wire := newWire(s)
-			defer func() { s.Close(); wire.end() }()
+			site := memnet.Serve(s.Handler())
+			defer func() { s.Close(); site.Close() }()
 			servers[i] = s
-			specs = append(specs, monitor.ServerSpec{Name: fmt.Sprint("s", i), Target: fmt.Sprint(i), Autostart: true, Dialer: wire.dialer()})
+			specs = append(specs, monitor.ServerSpec{Name: fmt.Sprint("s", i), Target: fmt.Sprint(i), Autostart: true, Dialer: &transport.HTTP{URL: site.URL, Client: site.Client}})
 		}
 		m := monitor.New(monitor.Options{Servers: specs, Seed: 1})
 		ctx, stop := context.WithCancel(context.Background())

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcptasks/mcp/proctest"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 )
@@ -358,7 +359,7 @@ func (c *cell) answered(k taskmodel.Key) {
 // the status on the board is never other than the server's, that nothing is sent
 // twice by itself, and that all is well afterwards is asserted in each.
 func TestMatrix(t *testing.T) {
-	if raceDetector {
+	if proctest.Race {
 		t.Skip("more than a thousand cells take too long with the race detector; .ci/run runs them without it")
 	}
 	var mu sync.Mutex

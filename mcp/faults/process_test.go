@@ -16,6 +16,7 @@ import (
 	"mcptasks/mcp/demo"
 	"mcptasks/mcp/demo/faulty"
 	"mcptasks/mcp/monitor"
+	"mcptasks/mcp/proctest"
 	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
@@ -114,7 +115,7 @@ type process struct {
 
 // patience bounds what would otherwise hang; nothing is expected to take so
 // long, and nothing is concluded from what took less.
-const patience = 4 * time.Minute
+const patience = proctest.Patience
 
 // until waits for what a change of the board or of the processes brings.
 func (p *process) until(what string, ok func(v *board.Version) bool) error {
@@ -218,7 +219,7 @@ func TestProcesses(t *testing.T) {
 		for _, f := range processFaults {
 			for _, op := range processOperations {
 				at := op.at[gen]
-				if at == "" || raceDetector && gen == draft {
+				if at == "" || proctest.Race && gen == draft {
 					continue
 				}
 				dir := t.TempDir()
@@ -290,20 +291,13 @@ func runProcess(dir string, gen taskmodel.Generation, f processFault, op process
 	// The end of a process is the kernel's to bring about, after it was asked to.
 	err = errors.Join(err, p.until("the processes of the server are gone", p.is(func() bool { return len(p.left) == 0 })))
 	for _, pid := range p.kin {
-		for end := time.Now().Add(patience); there(pid); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(patience); proctest.Alive(pid); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				return errors.Join(err, fmt.Errorf("the child %d of the server is left", pid))
 			}
 		}
 	}
 	return err
-}
-
-// there reports whether a process runs. One that is dead and waits for somebody
-// to take note does not; whose it is then is not ours to say.
-func there(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(b), ") Z ") && !strings.Contains(string(b), ") X ")
 }
 
 // through is the fault, what is said of it, and that all is well afterwards.

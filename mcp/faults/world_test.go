@@ -16,7 +16,9 @@ import (
 	"mcptasks/mcp"
 	"mcptasks/mcp/demo"
 	"mcptasks/mcp/demo/faulty"
+	"mcptasks/mcp/memnet"
 	"mcptasks/mcp/monitor"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
 )
@@ -28,7 +30,7 @@ type world struct {
 	carrier string // "pipe" | "http"
 	gen     taskmodel.Generation
 	s       *faulty.Server
-	wire    *wire
+	wire    *memnet.Site // of HTTP
 	m       *monitor.Monitor
 	stop    context.CancelFunc
 	ended   chan struct{}
@@ -79,8 +81,8 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		spec.Generation = o.gen
 	}
 	if o.carrier == "http" {
-		w.wire = newWire(s)
-		spec.Dialer = w.wire.dialer()
+		w.wire = memnet.Serve(s.Handler())
+		spec.Dialer = &transport.HTTP{URL: w.wire.URL, Client: w.wire.Client}
 	}
 	w.m = monitor.New(monitor.Options{Servers: []monitor.ServerSpec{spec}, FetchResults: true, Seed: 5, Version: "test"})
 	if !o.quiet {
@@ -118,7 +120,7 @@ func (w *world) close() {
 	<-w.ended
 	w.s.Close()
 	if w.wire != nil {
-		w.wire.end()
+		w.wire.Close()
 	}
 	time.Sleep(time.Minute) // what the server still does by itself comes to its end
 	synctest.Wait()

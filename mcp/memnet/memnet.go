@@ -26,7 +26,7 @@ func (n *Net) Dials() int64 { return n.dials.Load() }
 
 // Listen makes a host that takes connections at any port until it is closed.
 func (n *Net) Listen(host string) net.Listener {
-	l := &listener{conns: make(chan net.Conn), done: make(chan struct{})}
+	l := &listener{host: host, conns: make(chan net.Conn), done: make(chan struct{})}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.hosts == nil {
@@ -88,6 +88,7 @@ func (s *Site) Close() {
 }
 
 type listener struct {
+	host  string
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
@@ -103,7 +104,7 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 func (l *listener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *listener) Addr() net.Addr { return address("memory") }
+func (l *listener) Addr() net.Addr { return address(l.host) }
 
 // An address is one on this network.
 type address string

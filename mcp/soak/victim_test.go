@@ -15,7 +15,9 @@ import (
 	"mcptasks/mcp"
 	"mcptasks/mcp/demo"
 	"mcptasks/mcp/demo/faulty"
+	"mcptasks/mcp/memnet"
 	"mcptasks/mcp/monitor"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 )
 
@@ -27,7 +29,7 @@ type victim struct {
 	gen  taskmodel.Generation
 	http bool
 	srv  *faulty.Server
-	wire *wire
+	site *memnet.Site
 	rng  *rand.Rand // the trouble's
 	hand *rand.Rand // the person's, where tasks are started
 	eye  *rand.Rand // and where they are tended
@@ -70,7 +72,7 @@ func newVictim(s *soak, i int) *victim {
 	v.srv = srv
 	srv.Overhear(v.overhear)
 	if v.http {
-		v.wire = newWire(srv)
+		v.site = memnet.Serve(srv.Handler())
 	}
 	v.reset()
 	return v
@@ -84,7 +86,7 @@ func (v *victim) reset() {
 func (v *victim) spec() monitor.ServerSpec {
 	spec := monitor.ServerSpec{Name: v.name, Target: "soak " + v.name, Autostart: true, Dialer: v.srv.Dialer()}
 	if v.http {
-		spec.Dialer = v.wire.dialer()
+		spec.Dialer = &transport.HTTP{URL: v.site.URL, Client: v.site.Client}
 	}
 	if v.gen == taskmodel.GenDraft {
 		spec.Generation = taskmodel.GenDraft
@@ -526,7 +528,7 @@ func (v *victim) forget() {
 
 func (v *victim) close() {
 	v.srv.Close()
-	if v.wire != nil {
-		v.wire.end()
+	if v.site != nil {
+		v.site.Close()
 	}
 }

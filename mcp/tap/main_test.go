@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"mcptasks/mcp/demo"
+	"mcptasks/mcp/proctest"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/journal"
 )
@@ -39,15 +40,10 @@ func TestMain(m *testing.M) {
 		_ = flag.Set("test.parallel", "6")
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		for _, f := range cleanUp {
-			f()
-		}
+		proctest.Clean()
 		os.Exit(code)
 	}))
 }
-
-// cleanUp is called when all tests have run.
-var cleanUp []func()
 
 // notify has SIGTERM delivered to c.
 func notify(c chan<- os.Signal) { signal.Notify(c, syscall.SIGTERM) }

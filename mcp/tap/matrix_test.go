@@ -17,6 +17,7 @@ import (
 	"mcptasks/mcp"
 	"mcptasks/mcp/demo"
 	"mcptasks/mcp/demo/faulty"
+	"mcptasks/mcp/proctest"
 	"mcptasks/taskmodel"
 )
 
@@ -454,7 +455,7 @@ func TestMatrix(t *testing.T) {
 						continue
 					}
 					n++
-					if raceDetector && n%11 != 0 {
+					if proctest.Race && n%11 != 0 {
 						continue // a thousand are too many for it; .ci/run runs them without
 					}
 					o := Options{Passive: carrier == "stdio" && n%4 < 2}

@@ -10,13 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
 
 	"mcptasks/mcp/demo/faulty"
 	"mcptasks/mcp/jsonrpc"
+	"mcptasks/mcp/memnet"
 	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/journal"
@@ -177,58 +177,27 @@ func (c *lineConn) Close(context.Context) error {
 func (c *lineConn) Done() <-chan struct{} { return c.done }
 func (c *lineConn) Err() error            { return errStdout }
 
-// A memNet is a network in memory with one listener.
-type memNet struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newMemNet() *memNet { return &memNet{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (n *memNet) Accept() (net.Conn, error) {
-	select {
-	case c := <-n.conns:
-		return c, nil
-	case <-n.done:
-		return nil, net.ErrClosed
-	}
-}
-func (n *memNet) Close() error   { n.once.Do(func() { close(n.done) }); return nil }
-func (n *memNet) Addr() net.Addr { return &net.UnixAddr{Name: "ci.example"} }
-
-func (n *memNet) trip() *http.Transport {
-	return &http.Transport{MaxIdleConnsPerHost: 16, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		a, b := net.Pipe()
-		select {
-		case n.conns <- b:
-			return a, nil
-		case <-n.done:
-			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
-}
-
 // httpDialer gives a dialer that reaches the faulty server over HTTP, through a
 // tap where o is set, and what ends it all.
 func httpDialer(s *faulty.Server, o *Options) (*transport.HTTP, func()) {
-	far := newMemNet()
+	var far, near memnet.Net
+	const host = "ci.example"
 	srv := &http.Server{Handler: s.Handler()}
-	go func() { _ = srv.Serve(far) }()
-	trip, near := far.trip(), far
+	l := far.Listen(host)
+	go func() { _ = srv.Serve(l) }()
+	trip := far.Transport()
+	mine := trip
 	ctx, stop := context.WithCancel(context.Background())
 	var taps sync.WaitGroup
 	if o != nil {
-		near = newMemNet()
 		trip.DisableCompression = true
 		over := *o
 		over.URL, over.Public, over.Out = "http://ci.example/mcp", true, io.Discard
 		base, _ := url.Parse(over.URL)
-		taps.Go(func() { _ = serve(ctx, over.defaults(), base, near, trip) })
+		l := near.Listen(host)
+		taps.Go(func() { _ = serve(ctx, over.defaults(), base, l, trip) })
+		mine = near.Transport()
 	}
-	mine := near.trip()
 	return &transport.HTTP{URL: "http://ci.example/mcp", Client: &http.Client{Transport: mine}}, func() {
 		mine.CloseIdleConnections()
 		stop()

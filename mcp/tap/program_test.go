@@ -14,45 +14,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"mcptasks/mcp"
+	"mcptasks/mcp/proctest"
 	"mcptasks/mcp/transport"
 )
 
 // These tests run the built program: an agent starts `mcptasks tap`, somebody
 // dies, and `mcptasks ls` says what has become of the agent's tasks.
 
-// built is the program, built once. MCPTASKS_PROGRAM names one that is built already.
-var built = sync.OnceValues(func() (string, error) {
-	if p := os.Getenv("MCPTASKS_PROGRAM"); p != "" {
-		return p, nil
-	}
-	dir, err := os.MkdirTemp("", "mcptasks-tap-")
-	if err != nil {
-		return "", err
-	}
-	cleanUp = append(cleanUp, func() { _ = os.RemoveAll(dir) })
-	p := filepath.Join(dir, "mcptasks")
-	cmd := exec.Command("go", "build", "-o", p, "mcptasks")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building mcptasks: %w\n%s", err, out)
-	}
-	return p, nil
-})
-
+// mcptasks is the built program.
 func mcptasks(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("looks for processes in /proc")
 	}
-	p, err := built()
+	p, err := proctest.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,36 +119,11 @@ func (g *ghost) row(standing, note string) listed {
 	return listed{}
 }
 
-// family is a process and all that it has started, at any depth.
-func family(pid int) []int {
-	parents := map[int][]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, f := range stats {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue
-		}
-		id, _ := strconv.Atoi(strings.Split(f, "/")[2])
-		if i := bytes.LastIndexByte(b, ')'); i >= 0 {
-			if rest := strings.Fields(string(b[i+1:])); len(rest) > 1 && rest[0] != "Z" {
-				p, _ := strconv.Atoi(rest[1])
-				parents[p] = append(parents[p], id)
-			}
-		}
-	}
-	all := []int{pid}
-	for i := 0; i < len(all); i++ {
-		all = append(all, parents[all[i]]...)
-	}
-	return all
-}
-
 // withWords finds among processes the one whose command line has the words.
 func withWords(t *testing.T, pids []int, words string) int {
 	t.Helper()
 	for _, pid := range pids {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if strings.HasPrefix(string(bytes.ReplaceAll(b, []byte{0}, []byte(" "))), words) {
+		if strings.HasPrefix(proctest.Command(pid), words) {
 			return pid
 		}
 	}
@@ -188,7 +144,7 @@ func TestProgramEndsWellOnStdio(t *testing.T) {
 			t.Parallel()
 			g := newGhost(t)
 			g.haunt(g.program, "tap", "--name", "ci", "--", g.program, "demo-server")
-			all := family(g.agent.Process.Pid)
+			all := proctest.Family(g.agent.Process.Pid)
 			dies := map[string]int{"agent": g.agent.Process.Pid, "tap": withWords(t, all, g.program+" tap"), "server": withWords(t, all, g.program+" demo-server")}[tt.dies]
 			guard := withWords(t, all, "/bin/sh")
 			if err := syscall.Kill(dies, syscall.SIGKILL); err != nil {

@@ -17,11 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"mcptasks/mcp/proctest"
 	"mcptasks/taskmodel/journal"
 )
 
 // generous is how long something may take on a machine that has much to do.
-const generous = 4 * time.Minute
+const generous = proctest.Patience
 
 // joined runs a tap in this process over real pipes. in is written to by the
 // agent, out is what it reads.
@@ -83,7 +84,7 @@ func noise(t *testing.T) []byte {
 	b.Write(random)
 	b.WriteString("\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"x\",\"params\":{\"s\":\"")
 	long := 12 << 20
-	if raceDetector {
+	if proctest.Race {
 		long = 1 << 20
 	}
 	b.WriteString(strings.Repeat("é", long))
@@ -269,7 +270,7 @@ func gone(t *testing.T, limit time.Duration, pids ...int) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
 	for _, pid := range pids {
-		for running(pid) {
+		for proctest.Alive(pid) {
 			if time.Now().After(deadline) {
 				t.Errorf("process %d is left", pid)
 				_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -278,15 +279,6 @@ func gone(t *testing.T, limit time.Duration, pids ...int) {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
-}
-
-// running reports whether a process is there and no zombie.
-func running(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || !bytes.Contains(b, []byte(") Z "))
 }
 
 // known waits until a tap has said in the journal that it is there.

@@ -122,8 +122,8 @@ func TestConnectionsAreReused(t *testing.T) {
 				cancel()
 				synctest.Wait()
 			}
-			if n.dials.Load() != 1 {
-				t.Errorf("%d connections", n.dials.Load())
+			if n.Dials() != 1 {
+				t.Errorf("%d connections", n.Dials())
 			}
 		})
 	}

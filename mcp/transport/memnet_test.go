@@ -4,79 +4,32 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"mcptasks/mcp/jsonrpc"
+	"mcptasks/mcp/memnet"
 )
 
-// memNet is a network in memory, so that HTTP runs under synctest's clock: each
-// host is one http.Server behind net.Pipe.
+// A memNet is a network in memory whose servers end with the test.
 type memNet struct {
-	t     *testing.T
-	mu    sync.Mutex
-	hosts map[string]*memListener
-	dials atomic.Int64
+	memnet.Net
+	t *testing.T
 }
 
-type memListener struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (l *memListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-func (l *memListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *memListener) Addr() net.Addr { return &net.UnixAddr{Name: "mem"} }
-
-func newMemNet(t *testing.T) *memNet { return &memNet{t: t, hosts: map[string]*memListener{}} }
+func newMemNet(t *testing.T) *memNet { return &memNet{t: t} }
 
 func (n *memNet) serve(host string, h http.Handler) {
-	l := &memListener{conns: make(chan net.Conn), done: make(chan struct{})}
-	n.mu.Lock()
-	n.hosts[host] = l
-	n.mu.Unlock()
+	l := n.Listen(host)
 	s := &http.Server{Handler: h}
 	go s.Serve(l)
 	n.t.Cleanup(func() { s.Close() })
 }
 
-func (n *memNet) client() *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: 16,
-		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			host, _, _ := net.SplitHostPort(addr)
-			n.mu.Lock()
-			l := n.hosts[host]
-			n.mu.Unlock()
-			if l == nil {
-				return nil, fmt.Errorf("connect: connection refused")
-			}
-			n.dials.Add(1)
-			a, b := net.Pipe()
-			select {
-			case l.conns <- b:
-				return a, nil
-			case <-l.done:
-				return nil, fmt.Errorf("connect: connection refused")
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
-	}}
-}
+func (n *memNet) client() *http.Client { return &http.Client{Transport: n.Transport()} }
 
 // script is a server whose handler sees each request with its body read.
 type script struct {

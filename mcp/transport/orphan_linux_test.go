@@ -2,14 +2,14 @@ package transport
 
 import (
 	"bufio"
-	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"mcptasks/mcp/proctest"
 )
 
 // A server does not outlive a mcptasks that was killed (SIGKILL), and lives as
@@ -35,14 +35,14 @@ func TestNoOrphanAfterSIGKILL(t *testing.T) {
 		_ = cmd.Wait()
 		t.Fatalf("the parent said %q (%v)", line, err)
 	}
-	if !lives(pid) {
+	if !proctest.Alive(pid) {
 		t.Error("the server is dead while its parent lives")
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	for end := time.Now().Add(time.Minute); lives(pid); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); proctest.Alive(pid); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			if p, err := os.FindProcess(pid); err == nil {
 				_ = p.Kill()
@@ -50,14 +50,4 @@ func TestNoOrphanAfterSIGKILL(t *testing.T) {
 			t.Fatal("the server outlives its parent")
 		}
 	}
-}
-
-// lives reports whether a process runs; one that nobody has reaped does not.
-func lives(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	return len(f) > 0 && string(f[0]) != "Z" && string(f[0]) != "X"
 }

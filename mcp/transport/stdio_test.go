@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"mcptasks/mcp/jsonrpc"
+	"mcptasks/mcp/proctest"
 )
 
 func dialChild(t *testing.T, mode string, tweak func(*Stdio)) (*jsonrpc.Peer, *stdioConn, *peerHandler) {
@@ -243,16 +244,7 @@ func TestT4_GrandchildIgnoresSIGTERM(t *testing.T) {
 
 // waitGone allows for the time that init takes to reap an orphan.
 func waitGone(pid int) bool {
-	for range 200 {
-		if gone(pid) {
-			return true
-		}
-		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && bytes.Contains(b, []byte(") Z ")) {
-			return true // dead, and somebody else's to reap
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return false
+	return proctest.Until(10*time.Millisecond, func() bool { return !proctest.Alive(pid) })
 }
 
 func TestT4_ServerThatNeverReads(t *testing.T) {

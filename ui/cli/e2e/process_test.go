@@ -4,51 +4,19 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"mcptasks/mcp/peers"
+	"mcptasks/mcp/proctest"
 )
 
-// descendants reads from /proc which processes a process has started, at any
-// depth.
-func descendants(pid int) []int {
-	parents := map[int]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, f := range stats {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue
-		}
-		id, _ := strconv.Atoi(strings.Split(f, "/")[2])
-		if i := strings.LastIndexByte(string(b), ')'); i >= 0 {
-			if rest := strings.Fields(string(b[i+1:])); len(rest) > 1 && rest[0] != "Z" {
-				parents[id], _ = strconv.Atoi(rest[1])
-			}
-		}
-	}
-	var out []int
-	for todo := []int{pid}; len(todo) > 0; todo = todo[1:] {
-		for id, parent := range parents {
-			if parent == todo[0] {
-				out, todo = append(out, id), append(todo, id)
-			}
-		}
-	}
-	return out
-}
-
-func alive(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(b), ") Z ")
-}
+// descendants are the processes that a process has started, at any depth.
+func descendants(pid int) []int { return proctest.Family(pid)[1:] }
 
 // killServer kills the stdio server that the user's holder has started.
 func (u *user) killServer() {
@@ -138,7 +106,7 @@ func TestInterrupted(t *testing.T) {
 				t.Errorf("exit %d, want 130: %s%s", s.code, s.out, s.err)
 			}
 			for _, pid := range children {
-				u.eventually(fmt.Sprintf("the end of process %d", pid), func() bool { return !alive(pid) })
+				u.eventually(fmt.Sprintf("the end of process %d", pid), func() bool { return !proctest.Alive(pid) })
 			}
 		})
 	}

@@ -16,10 +16,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// patience bounds every wait; nothing here is judged by how long it takes.
-const patience = 4 * time.Minute
+	"mcptasks/mcp/proctest"
+)
 
 // A user runs the program with a home and a state of their own.
 type user struct {
@@ -73,7 +72,7 @@ func (u *user) command(ctx context.Context, args ...string) *exec.Cmd {
 // for ever, and none may write an escape code into a pipe.
 func (u *user) run(stdin string, args ...string) said {
 	u.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), proctest.Patience)
 	defer cancel()
 	cmd := u.command(ctx, args...)
 	var out, errs bytes.Buffer
@@ -252,7 +251,7 @@ func (u *user) begin(args ...string) *running {
 // until reads lines until one is as wanted.
 func (r *running) until(what string, wanted func(line string) bool) string {
 	r.u.t.Helper()
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(proctest.Patience)
 	defer limit.Stop()
 	for {
 		select {
@@ -273,7 +272,7 @@ func (r *running) until(what string, wanted func(line string) bool) string {
 func (r *running) rest() said {
 	r.u.t.Helper()
 	var b strings.Builder
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(proctest.Patience)
 	defer limit.Stop()
 	for {
 		select {
@@ -316,7 +315,7 @@ func (u *user) hold() {
 			if w.code != 130 {
 				u.t.Errorf("watch: exit %d after SIGINT, want 130: %s", w.code, w.errs.String())
 			}
-		case <-time.After(patience):
+		case <-time.After(proctest.Patience):
 			u.t.Errorf("watch did not end after SIGINT: %s", w.errs.String())
 		}
 		if s := w.errs.String(); strings.Contains(s, "panic") {
@@ -329,11 +328,7 @@ func (u *user) hold() {
 // here is waited for by its length.
 func (u *user) eventually(what string, f func() bool) {
 	u.t.Helper()
-	end := time.Now().Add(patience)
-	for !f() {
-		if time.Now().After(end) {
-			u.t.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(150 * time.Millisecond)
+	if !proctest.Until(150*time.Millisecond, f) {
+		u.t.Fatalf("not in time: %s", what)
 	}
 }

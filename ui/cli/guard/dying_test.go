@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcptasks/mcp/proctest"
 )
 
 // TestTerminalBeforeTheEnd: a program that crashes has its terminal set right
 // while it still says why. A shell that waits for its end takes the terminal, as
 // it is then, for the usual state (bash does after an exit that no signal made).
 func TestTerminalBeforeTheEnd(t *testing.T) {
-	master, slave := openPTY(t)
+	master, slave := proctest.Terminal(t, columns, rows)
 	defer master.Close()
 	defer slave.Close()
 	go func() { _, _ = io.Copy(io.Discard, master) }()
@@ -38,9 +40,7 @@ func TestTerminalBeforeTheEnd(t *testing.T) {
 	if err := g.say("panic: out of order"); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(patience); state() != before; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the terminal is as the program had it, until the program ends")
-		}
+	if !proctest.Until(time.Millisecond, func() bool { return state() == before }) {
+		t.Fatal("the terminal is as the program had it, until the program ends")
 	}
 }

@@ -3,19 +3,14 @@
 package guard
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-	"time"
+
+	"mcptasks/mcp/proctest"
 )
 
 // program is the built mcptasks.
 var program string
-
-// patience is for what has to come: a machine may be busy.
-const patience = 4 * time.Minute
 
 func TestMain(m *testing.M) {
 	switch {
@@ -24,22 +19,5 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asPanic) != "":
 		panics()
 	}
-	os.Exit(build(m))
-}
-
-func build(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "mcptasks-guard-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "mcptasks")
-	cmd := exec.Command("go", "build", "-o", program, "mcptasks")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building mcptasks: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
+	os.Exit(proctest.Run(m, &program))
 }

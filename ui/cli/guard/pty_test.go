@@ -4,14 +4,11 @@ package guard
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +17,8 @@ import (
 
 	"github.com/charmbracelet/x/vt"
 	"golang.org/x/sys/unix"
+
+	"mcptasks/mcp/proctest"
 )
 
 // A screen is a pseudo terminal with a program on it.
@@ -42,37 +41,6 @@ const (
 	rows    = 40
 )
 
-// openPTY makes a pseudo terminal.
-func openPTY(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("there are no pseudo terminals here:", err)
-	}
-	// Not by Fd: a file that others wait on can then not be closed.
-	c, err := master.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var n int
-	var failed error
-	err = c.Control(func(fd uintptr) {
-		if failed = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); failed == nil {
-			if n, failed = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); failed == nil {
-				failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
-			}
-		}
-	})
-	if err != nil || failed != nil {
-		t.Fatal(err, failed)
-	}
-	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
-}
-
 // environ is that of a person without a past.
 func environ(home string) []string {
 	return []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home + "/config", "XDG_STATE_HOME=" + home + "/state", "PATH=" + os.Getenv("PATH"),
@@ -83,7 +51,7 @@ func environ(home string) []string {
 // show starts a command on a new pseudo terminal, as the leader of its session.
 func show(t *testing.T, env []string, args ...string) *screen {
 	t.Helper()
-	master, slave := openPTY(t)
+	master, slave := proctest.Terminal(t, columns, rows)
 	s := &screen{t: t, master: master, slave: slave, ended: make(chan struct{}), kin: map[int]bool{}, em: vt.NewEmulator(columns, rows)}
 	s.before = s.termios()
 	s.cmd = exec.Command(args[0], args[1:]...)
@@ -115,7 +83,7 @@ func show(t *testing.T, env []string, args ...string) *screen {
 		s.relatives()
 		_ = s.cmd.Process.Kill()
 		for pid := range s.kin {
-			if alive(pid) {
+			if proctest.Alive(pid) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
@@ -173,10 +141,8 @@ func (s *screen) press(keys string) {
 // until waits for something to hold.
 func (s *screen) until(what string, ok func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.t.Fatalf("not in %s: %s (on are %v)\n%s\nthe last bytes: %q", patience, what, on(s.bytes()), s.text(), tail(s.bytes()))
-		}
+	if !proctest.Until(20*time.Millisecond, ok) {
+		s.t.Fatalf("not in %s: %s (on are %v)\n%s\nthe last bytes: %q", proctest.Patience, what, on(s.bytes()), s.text(), tail(s.bytes()))
 	}
 }
 
@@ -192,48 +158,18 @@ func (s *screen) end() int {
 	s.t.Helper()
 	select {
 	case <-s.ended:
-	case <-time.After(patience):
-		s.t.Fatalf("it has not ended after %s\n%s", patience, s.text())
+	case <-time.After(proctest.Patience):
+		s.t.Fatalf("it has not ended after %s\n%s", proctest.Patience, s.text())
 	}
 	return s.cmd.ProcessState.ExitCode()
 }
 
 // relatives notes the processes under the program, and gives their number.
 func (s *screen) relatives() int {
-	parents := map[int]int{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, f := range stats {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue
-		}
-		id, _ := strconv.Atoi(strings.Split(f, "/")[2])
-		if i := bytes.LastIndexByte(b, ')'); i >= 0 {
-			if rest := strings.Fields(string(b[i+1:])); len(rest) > 1 && rest[0] != "Z" {
-				parents[id], _ = strconv.Atoi(rest[1])
-			}
-		}
-	}
-	for todo := []int{s.cmd.Process.Pid}; len(todo) > 0; todo = todo[1:] {
-		for id, parent := range parents {
-			if parent == todo[0] && !s.kin[id] {
-				s.kin[id] = true
-				todo = append(todo, id)
-			}
-		}
+	for _, pid := range proctest.Family(s.cmd.Process.Pid)[1:] {
+		s.kin[pid] = true
 	}
 	return len(s.kin)
-}
-
-func alive(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !bytes.Contains(b, []byte(") Z "))
-}
-
-// command is the command line of a process.
-func command(pid int) string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return strings.ReplaceAll(strings.Trim(string(b), "\x00"), "\x00", " ")
 }
 
 // alone waits until none of the processes is left that were seen.
@@ -241,7 +177,7 @@ func (s *screen) alone() {
 	s.t.Helper()
 	s.until("no process left", func() bool {
 		for pid := range s.kin {
-			if alive(pid) {
+			if proctest.Alive(pid) {
 				return false
 			}
 		}

@@ -21,6 +21,7 @@ import (
 
 	"mcptasks/mcp/demo"
 	"mcptasks/mcp/demo/faulty"
+	"mcptasks/mcp/proctest"
 )
 
 // Secrets, each planted in one place. A secret is looked for without its last
@@ -172,7 +173,7 @@ func around(b []byte, secret string) []byte {
 // the processes that it starts may show a secret.
 func (l *leaker) run(args ...string) string {
 	l.t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
+	ctx, stop := context.WithTimeout(context.Background(), 2*proctest.Patience)
 	defer stop()
 	cmd := exec.CommandContext(ctx, program, append(slices.Clone(l.flags), args...)...)
 	var out bytes.Buffer
@@ -212,7 +213,7 @@ func (l *leaker) start(args ...string) string {
 func (l *leaker) asking(server string) string {
 	l.t.Helper()
 	task := l.start(server, "deploy_release", "service=api", "version=v1.2.3")
-	for end := time.Now().Add(patience); !strings.Contains(l.run("get", task, "-o", "json"), `"input_required"`); {
+	for end := time.Now().Add(proctest.Patience); !strings.Contains(l.run("get", task, "-o", "json"), `"input_required"`); {
 		if time.Now().After(end) {
 			l.t.Fatalf("%s does not ask: %s", task, l.run("get", task))
 		}
@@ -393,13 +394,13 @@ func (l *leaker) screens() {
 	s.see("gone")
 	s.relatives()
 	for pid := range s.kin {
-		args := command(pid)
+		args := proctest.Command(pid)
 		if strings.Contains(args, "server.sh") || strings.HasPrefix(args, "sh ") {
 			continue // its arguments are the configuration's, as it wants them
 		}
 		l.look("the arguments of a process", []byte(args))
 	}
-	l.look("the arguments of the program", []byte(command(s.cmd.Process.Pid)))
+	l.look("the arguments of the program", []byte(proctest.Command(s.cmd.Process.Pid)))
 	s.press("q")
 	s.until("the end", func() bool {
 		select {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcptasks/mcp/proctest"
 )
 
 // stubborn is a server that does not end when its input does, and leaves a
@@ -120,7 +122,7 @@ func TestSuspend(t *testing.T) {
 			s.until("a guard, a server and its child", func() bool { return s.relatives() >= 4 })
 			pid := 0
 			for p := range s.kin {
-				if args := command(p); strings.HasPrefix(args, program) && !strings.Contains(args, " demo-server --tasks 20 --fault start") {
+				if args := proctest.Command(p); strings.HasPrefix(args, program) && !strings.Contains(args, " demo-server --tasks 20 --fault start") {
 					pid = p
 				}
 			}
@@ -155,7 +157,7 @@ func TestStopped(t *testing.T) {
 	s.until("a guard, a server and its child", func() bool { return s.relatives() >= 4 })
 	pid := 0
 	for p := range s.kin {
-		if args := command(p); strings.HasPrefix(args, program) && !strings.Contains(args, " demo-server --tasks 20 --fault start") {
+		if args := proctest.Command(p); strings.HasPrefix(args, program) && !strings.Contains(args, " demo-server --tasks 20 --fault start") {
 			pid = p
 		}
 	}

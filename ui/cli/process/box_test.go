@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -18,33 +17,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mcptasks/mcp/proctest"
 )
 
 // program is the built mcptasks.
 var program string
 
-func TestMain(m *testing.M) { os.Exit(build(m)) }
-
-func build(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "mcptasks-process-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "mcptasks")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", program, "mcptasks")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building mcptasks: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
-
-// patience bounds every wait for an event. It is there for a machine that does
-// nothing, not for one that is slow.
-const patience = 4 * time.Minute
+func TestMain(m *testing.M) { os.Exit(proctest.Run(m, &program)) }
 
 // A box is a person's machine: a home, a folder at hand, an environment.
 type box struct {
@@ -117,7 +97,7 @@ func (s *tail) String() string {
 // await waits until find finds something in what was written so far.
 func (s *tail) await(t *testing.T, what string, find func(string) bool) string {
 	t.Helper()
-	over := time.After(patience)
+	over := time.After(proctest.Patience)
 	for {
 		s.mu.Lock()
 		text := s.b.String()
@@ -191,7 +171,7 @@ func (p *proc) signal(s os.Signal) {
 }
 
 // line reads the next line of stdout.
-func (p *proc) line() string { p.t.Helper(); return p.lineWithin(patience) }
+func (p *proc) line() string { p.t.Helper(); return p.lineWithin(proctest.Patience) }
 
 func (p *proc) lineWithin(d time.Duration) string {
 	p.t.Helper()
@@ -211,12 +191,12 @@ type result struct {
 // end waits for the end of the program and of everything it has started.
 func (p *proc) end() result {
 	p.t.Helper()
-	_ = p.out.SetReadDeadline(time.Now().Add(patience))
+	_ = p.out.SetReadDeadline(time.Now().Add(proctest.Patience))
 	out, err := io.ReadAll(p.read)
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		p.t.Fatalf("reading stdout to its end: %v; stderr: %s", err, p.errs.String())
 	}
-	_ = p.all.SetReadDeadline(time.Now().Add(patience))
+	_ = p.all.SetReadDeadline(time.Now().Add(proctest.Patience))
 	if _, err := p.all.Read(make([]byte, 1)); err != io.EOF {
 		p.t.Errorf("something that %q has started is still running: %v", p.cmd.Args[1:], err)
 		_ = p.cmd.Process.Kill()
@@ -291,7 +271,7 @@ func quote(words ...string) string {
 }
 
 func deadline(t *testing.T) context.Context {
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), proctest.Patience)
 	t.Cleanup(stop)
 	return ctx
 }

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"mcptasks/mcp/demo"
+	"mcptasks/mcp/proctest"
 	"mcptasks/taskmodel"
 )
 
@@ -268,7 +269,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: demoHandler(t, taskmodel.GenCore), ReadHeaderTimeout: patience}
+	s := &http.Server{Handler: demoHandler(t, taskmodel.GenCore), ReadHeaderTimeout: proctest.Patience}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Close() })
 	b.env["HTTP_PROXY"] = "http://127.0.0.1:1" // no proxy is asked for a socket

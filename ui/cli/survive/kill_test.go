@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"mcptasks/mcp/proctest"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/journal"
 )
@@ -30,7 +31,7 @@ const killRounds = 204
 //
 // MCPTASKS_SEED repeats a run, as far as processes can be repeated.
 func TestKilledAtRandomPoints(t *testing.T) {
-	if raceDetector {
+	if proctest.Race {
 		t.Skip("the race detector makes SQLite 25 times slower; it runs without")
 	}
 	rounds := killRounds

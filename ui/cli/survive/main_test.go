@@ -7,10 +7,9 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
+
+	"mcptasks/mcp/proctest"
 )
 
 // relayWord makes the test's binary a relay: a program on stdio that is only
@@ -23,9 +22,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if built != "" {
-		_ = os.RemoveAll(filepath.Dir(built))
-	}
+	proctest.Clean()
 	os.Exit(code)
 }
 
@@ -43,34 +40,12 @@ func relay(socket string) {
 	_, _ = io.Copy(os.Stdout, c)
 }
 
-var (
-	built string
-	once  sync.Once
-)
-
-// program is the built mcptasks. MCPTASKS_PROGRAM names one that is built
-// already.
+// program is the built mcptasks.
 func program(t testing.TB) string {
 	t.Helper()
-	if p := os.Getenv("MCPTASKS_PROGRAM"); p != "" {
-		return p
+	path, err := proctest.Program()
+	if err != nil {
+		t.Fatal(err)
 	}
-	once.Do(func() {
-		dir, err := os.MkdirTemp("", "mcptasks-survive-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, "mcptasks")
-		cmd := exec.Command("go", "build", "-o", path, "mcptasks")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			_ = os.RemoveAll(dir)
-			t.Fatalf("building mcptasks: %v\n%s", err, out)
-		}
-		built = path
-	})
-	if built == "" {
-		t.Fatal("mcptasks could not be built")
-	}
-	return built
+	return path
 }

@@ -16,11 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"mcptasks/mcp/proctest"
 	"mcptasks/taskmodel/journal"
 )
-
-// patience bounds every wait; nothing here is judged by how long it takes.
-const patience = 4 * time.Minute
 
 // A user runs the program with a home and a state of their own.
 type user struct {
@@ -126,7 +124,7 @@ func (r *running) wait(t testing.TB) {
 	t.Helper()
 	select {
 	case <-r.done:
-	case <-time.After(patience):
+	case <-time.After(proctest.Patience):
 		t.Fatalf("%v has not ended\n%s%s", r.cmd.Args, r.out.String(), r.errs.String())
 	}
 }
@@ -181,10 +179,8 @@ func (t task) name() string { return t.Server + "/" + t.TaskID }
 // eventually waits until f holds.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !f(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
+	if !proctest.Until(20*time.Millisecond, f) {
+		t.Fatalf("not within %s: %s", proctest.Patience, what)
 	}
 }
 

@@ -1,5 +1,0 @@
-//go:build race
-
-package tap
-
-const raceDetector = true

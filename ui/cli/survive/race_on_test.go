@@ -1,5 +1,0 @@
-//go:build race
-
-package survive
-
-const raceDetector = true
