@@ -128,7 +128,8 @@ func (d *draft) List(ctx context.Context, cursor string) (Page, error) {
 		}
 		return Page{}, err
 	}
-	page := Page{Raw: b, Next: stringAt(b, "nextCursor")}
+	page := Page{Raw: b}
+	page.Next, page.Cut = nextCursor(member(b, "nextCursor"))
 	list := member(b, "tasks")
 	if !isArray(list) {
 		return page, d.s.wrap(doing("tasks/list", ""), fmt.Errorf("the answer has no list of tasks: %s", clip(b)))

@@ -14,6 +14,7 @@ type rows struct {
 	names fieldNames
 	list  json.RawMessage // nil: there is no list
 	next  string
+	cut   string
 	tasks []taskmodel.Snapshot
 	errs  []rowError // the rows that are no tasks
 	first string     // what is wrong with the first row that is not as it should be
@@ -32,8 +33,8 @@ func readRows(b json.RawMessage, names fieldNames) *rows {
 		case "tasks":
 			r.list = v
 		case "nextCursor":
-			if r.next = ""; isString(v) {
-				r.next = text(v)
+			if r.next, r.cut = nextCursor(v); !isString(v) && !isNull(v) {
+				r.first = "/result/nextCursor is no string"
 			}
 		}
 		return true
@@ -86,5 +87,20 @@ func (s *session) readPage(b json.RawMessage, names fieldNames) (Page, error) {
 	for _, e := range r.errs {
 		s.log.Warn("a row of the listing is no task", "server", s.server(), "row", e.row, "err", e.err)
 	}
-	return Page{Raw: b, Next: r.next, Tasks: r.tasks}, nil
+	return Page{Raw: b, Next: r.next, Cut: r.cut, Tasks: r.tasks}, nil
+}
+
+// nextCursor reads where a listing goes on, "" where it ends. Some servers
+// number their pages: the cursor is then the digits. Of one that cannot be sent
+// back cut says so, for a listing must not end as if it were whole.
+func nextCursor(v json.RawMessage) (next, cut string) {
+	switch {
+	case v == nil || isNull(v):
+		return "", ""
+	case isString(v):
+		return text(v), ""
+	case json.Valid(v) && (v[0] == '-' || v[0] >= '0' && v[0] <= '9'):
+		return string(v), ""
+	}
+	return "", "the server's cursor for the next page is no string: " + clip(v)
 }

@@ -70,5 +70,6 @@ type Started struct {
 type Page struct {
 	Tasks []taskmodel.Snapshot
 	Next  string // "" at the end
+	Cut   string // why it ends here though the server has more; "" where it does not
 	Raw   json.RawMessage
 }

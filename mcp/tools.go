@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	"mcptasks/taskmodel"
 )
@@ -17,8 +18,12 @@ const (
 	supportServer    = "server" // only a call tells (extension, draft)
 )
 
-// maxToolPages bounds a tools/list that never ends.
-const maxToolPages = 1000
+// What bounds a tools/list that never ends: pages in all, and pages in a row
+// without a new tool.
+const (
+	maxToolPages  = 1000
+	maxToolBarren = 50
+)
 
 // toolCache remembers the tools as they were last listed: the rules of a call
 // depend on its tool's execution.taskSupport.
@@ -53,15 +58,15 @@ func (c *toolCache) forget() {
 	c.mu.Unlock()
 }
 
-// listTools fetches all pages of tools/list. Cursors are opaque; one that
-// repeats ends the listing, since a server that loops would never end it. In
-// the modern era dropInvalid removes tools that may not be used; it is nil
-// elsewhere.
+// listTools fetches all pages of tools/list, each tool once. Cursors are opaque;
+// one that repeats ends the listing, since a server that loops would never end
+// it, and so do pages without anything new; the server's log says so. In the
+// modern era dropInvalid removes tools that may not be used; it is nil elsewhere.
 func (s *session) listTools(ctx context.Context, dropInvalid func(taskmodel.Tool) bool) ([]taskmodel.Tool, error) {
 	var tools []taskmodel.Tool
-	seen := map[string]bool{}
-	cursor := ""
-	for range maxToolPages {
+	seen, have := map[string]bool{}, map[string]bool{}
+	cursor, barren := "", 0
+	for pages := 1; ; pages++ {
 		p := map[string]any{}
 		if cursor != "" {
 			p["cursor"] = cursor
@@ -71,25 +76,43 @@ func (s *session) listTools(ctx context.Context, dropInvalid func(taskmodel.Tool
 		if err != nil {
 			return nil, err
 		}
-		list := member(b, "tools")
+		list, fresh := member(b, "tools"), false
 		if !isArray(list) {
 			return nil, s.wrap("listing the tools", fmt.Errorf("the answer has no list of tools: %s", clip(b)))
 		}
 		elements(list, func(v json.RawMessage) bool {
 			t := s.readTool(v)
-			if t.Name != "" && (dropInvalid == nil || !dropInvalid(t)) {
+			if t.Name == "" || have[t.Name] {
+				return true
+			}
+			have[t.Name], fresh = true, true
+			if dropInvalid == nil || !dropInvalid(t) {
 				tools = append(tools, t)
 			}
 			return true
 		})
-		next := stringAt(b, "nextCursor")
-		if next == "" || seen[next] {
-			break
+		if barren++; fresh {
+			barren = 0
 		}
-		seen[next], cursor = true, next
+		next, cut := nextCursor(member(b, "nextCursor"))
+		switch {
+		case next == "":
+		case seen[next]:
+			cut = "the server repeats its cursors"
+		case barren == maxToolBarren:
+			cut = fmt.Sprintf("the server sent %d pages without a new tool", barren)
+		case pages == maxToolPages:
+			cut = fmt.Sprintf("there are more than %d pages", pages)
+		default:
+			seen[next], cursor = true, next
+			continue
+		}
+		if cut != "" {
+			s.handler().Log(taskmodel.LogLine{At: time.Now(), Level: "warning", Logger: "mcptasks", Text: "the list of tools is incomplete: " + cut})
+		}
+		s.tools.put(tools)
+		return tools, nil
 	}
-	s.tools.put(tools)
-	return tools, nil
 }
 
 // readTool reads one tool of tools/list.

@@ -160,7 +160,7 @@ func (s *server) paged(l *sweep, asked, heard time.Time, p mcp.Page, err error) 
 	} else {
 		l.barren++
 	}
-	why, last := l.ends(p.Next)
+	why, last := l.ends(p)
 	if !last && l.whole {
 		// The server works on the next page while this one is put on the board.
 		s.turnPage(l, p.Next)
@@ -204,13 +204,13 @@ func (s *server) paged(l *sweep, asked, heard time.Time, p mcp.Page, err error) 
 	}
 }
 
-// ends reports whether a walk ends where the next cursor is this one, and in
-// words why it does not reach the list's end.
-func (l *sweep) ends(next string) (why string, yes bool) {
+// ends reports whether a walk ends with a page, and in words why it does not
+// reach the list's end.
+func (l *sweep) ends(p mcp.Page) (why string, yes bool) {
 	switch {
-	case next == "":
-		return "", true
-	case next == l.cursor || l.cursors[next]:
+	case p.Next == "":
+		return p.Cut, true
+	case p.Next == l.cursor || l.cursors[p.Next]:
 		return fmt.Sprintf("the server repeats its cursors (after %d pages), so that the list cannot be walked to its end", l.pages), true
 	case l.barren >= listBarren:
 		return fmt.Sprintf("the server sent %d pages without a new task, so that the list seems to have no end", l.barren), true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,11 @@ func TestL1_ListingThatGoesInCircles(t *testing.T) {
 				return mcp.Page{Tasks: []taskmodel.Snapshot{snap("a", taskmodel.Working)}, Next: fmt.Sprint("c", n)}, nil
 			}
 		}, "no end"},
+		"a cursor that cannot be sent back": {func(int) func(context.Context, string) (mcp.Page, error) {
+			return func(context.Context, string) (mcp.Page, error) {
+				return mcp.Page{Tasks: []taskmodel.Snapshot{snap("a", taskmodel.Working)}, Cut: "the server's cursor for the next page is no string: {}"}, nil
+			}
+		}, "is no string"},
 	}
 	for name, c := range pages {
 		t.Run(name, func(t *testing.T) {
@@ -128,6 +134,46 @@ func TestL2_ListingLacksALiveTask(t *testing.T) {
 		c := r.task("ci", "c")
 		if c.Standing != taskmodel.Live || time.Since(c.LastHeardAt) > 3*time.Second {
 			t.Errorf("the task that the listing lacks is %s, last heard %s ago", c.Standing, time.Since(c.LastHeardAt))
+		}
+	})
+}
+
+// Tasks of one and the same createdAt on pages that overlap, are empty or skip
+// one: each shows once, and what a page skipped shows with the next listing.
+func TestL2_PagesOfOneMoment(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		at := time.Now()
+		row := func(id string) taskmodel.Snapshot {
+			s := snap(id, taskmodel.Completed)
+			s.CreatedAt, s.LastUpdatedAt = at, at
+			return s
+		}
+		pages := map[string]mcp.Page{
+			"":  {Tasks: []taskmodel.Snapshot{row("a"), row("b"), row("a")}, Next: "2"},
+			"2": {Tasks: []taskmodel.Snapshot{row("b"), row("c")}, Next: "3"},
+			"3": {Next: "4"},
+			"4": {Tasks: []taskmodel.Snapshot{row("e"), row("a")}},
+		}
+		f.list = func(_ context.Context, c string) (mcp.Page, error) { return pages[c], nil }
+		r := run(t, nil, []string{"ci"}, f)
+		shown := func() string {
+			r.sleep(5 * time.Second)
+			var ids []string
+			r.board().Tasks(func(t *taskmodel.Task) bool { ids = append(ids, t.ID); return true })
+			slices.Sort(ids)
+			return strings.Join(ids, "")
+		}
+		if got := shown(); got != "abce" {
+			t.Errorf("at first %s show", got)
+		}
+		f.hook(func() { pages["3"] = mcp.Page{Tasks: []taskmodel.Snapshot{row("d")}} }) // and another is lacking
+		r.sleep(2 * time.Minute)
+		if got := shown(); got != "abcde" {
+			t.Errorf("then %s show", got)
+		}
+		if s := r.server("ci"); s.ListIncomplete != "" {
+			t.Errorf("incomplete: %s", s.ListIncomplete)
 		}
 	})
 }
