@@ -102,6 +102,10 @@ func writeTable(w io.Writer, rows [][]string, width int) error {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
+			if i < len(row)-1 { // there is a column behind it
+				c = safe.Even(c)
+				row[i] = c
+			}
 			widths[i] = max(widths[i], safe.Width(c))
 		}
 	}

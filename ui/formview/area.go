@@ -291,7 +291,7 @@ func (a *area) draw(th *theme.Theme, style theme.Style, w, h int, cursor bool) [
 			out = append(out, a.cursorLine(th, style, r, w))
 			continue
 		}
-		out = append(out, style.Render(safe.Fit(visible(a.text[r.from:r.to]), w)))
+		out = append(out, style.Render(fit(visible(a.text[r.from:r.to]), w)))
 	}
 	return out
 }
@@ -315,7 +315,7 @@ func (a *area) drawLine(th *theme.Theme, style theme.Style, w int, cursor bool) 
 		at = len("•") * len([]rune(a.text[:a.at]))
 	}
 	if !cursor {
-		return style.Render(safe.Fit(visible(text), w))
+		return style.Render(fit(visible(text), w))
 	}
 	b := area{text: text, at: at}
 	before := visible(text[:at])
@@ -342,3 +342,9 @@ func (a *area) drawLine(th *theme.Theme, style theme.Style, w int, cursor bool) 
 // visible is typed text as it is drawn: a tab is one space, and spaces at the
 // ends stay.
 func visible(s string) string { return safe.Line(s) }
+
+// fit makes what is being written w cells wide. Unlike safe.Fit it leaves each
+// sign as it is: the cursor stands between them.
+func fit(s string, w int) string {
+	return safe.PadRight(safe.Truncate(s, w, safe.Ellipsis), max(w, 0))
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/vt"
 )
 
@@ -104,6 +105,29 @@ func TestU2_Truncate(t *testing.T) {
 	}
 	if PadLeft("7", 3) != "  7" || PadRight("7", 3) != "7  " || PadRight("long", 2) != "long" {
 		t.Error("padding is wrong")
+	}
+}
+
+// U2, its kind: a picture that is made of several is measured in two ways by
+// terminals; in a column it is drawn so that both come to the same.
+func TestU2_PicturesOfOneWidth(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain": "plain", "日本": "日本", "cafe\u0301": "cafe\u0301", "שלום": "שלום", "🇩🇪🇫🇷": "🇩🇪🇫🇷", "✔ done": "✔ done",
+		"\u26a0\ufe0f 3 failed": "\u26a0 3 failed", "a❤\ufe0fb": "a❤b", "1\ufe0f\u20e3 of 3": "1 of 3", "👍🏽!": "👍!", "☝🏽": "☝", "\u00a9\ufe0f": "\u00a9",
+		"x👩\u200d👩\u200d👧 y👨\u200d💻": "x👩 y👨", "🏴\u200d☠\ufe0f": "🏴",
+	} {
+		got := Even(in)
+		if got != want || ansi.StringWidth(got) != ansi.StringWidthWc(got) || Even(got) != got {
+			t.Errorf("%q: %q, %d or %d wide, want %q", in, got, ansi.StringWidth(got), ansi.StringWidthWc(got), want)
+		}
+		for w := range 8 {
+			if f := Fit(in, w); ansi.StringWidth(f) != w || ansi.StringWidthWc(f) != w {
+				t.Errorf("%q in %d: %q is %d or %d wide", in, w, f, ansi.StringWidth(f), ansi.StringWidthWc(f))
+			}
+		}
+	}
+	if s := "नमस्ते กำ ខ្មែរ ｶﾞ"; Even(s) != s {
+		t.Errorf("letters are lost: %q", Even(s))
 	}
 }
 
@@ -252,6 +276,9 @@ func FuzzSafe(f *testing.F) {
 		}
 		if got := Width(Fit(line, w)); got != w {
 			t.Fatalf("%q: Fit to %d is %d wide", line, w, got)
+		}
+		if even := Even(line); Even(even) != even || Line(even) != even {
+			t.Fatalf("%q: Even is not idempotent: %q, %q", line, even, Even(even))
 		}
 		// a neighbour of ours never joins the text
 		if got := Width("x " + line); got != Width(line)+2 {

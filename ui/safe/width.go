@@ -2,9 +2,12 @@ package safe
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/clipperhouse/displaywidth"
+	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
 // Ellipsis is the tail that Fit cuts with.
@@ -53,11 +56,43 @@ func PadLeft(s string, w int) string {
 }
 
 // Fit makes s exactly w cells wide: cut with an ellipsis, or filled on its
-// right.
-func Fit(s string, w int) string { return PadRight(Truncate(s, w, Ellipsis), max(w, 0)) }
+// right. Its pictures are those of Even, so that what stands behind is in its
+// column.
+func Fit(s string, w int) string { return PadRight(Truncate(Even(s), w, Ellipsis), max(w, 0)) }
 
 // FitLeft is Fit with the filling on the left, for numbers.
-func FitLeft(s string, w int) string { return PadLeft(Truncate(s, w, Ellipsis), max(w, 0)) }
+func FitLeft(s string, w int) string { return PadLeft(Truncate(Even(s), w, Ellipsis), max(w, 0)) }
+
+// Even gives unstyled s with each picture that is composed of several (a family,
+// a skin tone, a coloured sign, a key cap) drawn by its first one where terminals
+// measure it differently: those with grapheme clusters (mode 2027) as one, the
+// others by its parts, which pushes all that stands behind it out of its column.
+// Scripts in which letters compose are left as they are: they would be spoilt.
+func Even(s string) string {
+	plain := true
+	for i := 0; i < len(s) && plain; i++ {
+		plain = s[i] < 0x80
+	}
+	if plain {
+		return s
+	}
+	var out strings.Builder
+	kept := 0 // of s, in out
+	for g := graphemes.FromString(s); g.Next(); {
+		c := g.Value()
+		first, n := utf8.DecodeRuneInString(c)
+		if len(c) == n || unicode.In(first, unicode.L, unicode.M) || ansi.StringWidth(c) == ansi.StringWidthWc(c) {
+			continue
+		}
+		out.WriteString(s[kept : g.Start()+n])
+		kept = g.End()
+	}
+	if kept == 0 {
+		return s
+	}
+	out.WriteString(s[kept:])
+	return out.String()
+}
 
 // Wrap breaks sanitised, unstyled text into lines of at most w cells (at least
 // 1): at spaces where there are any, else between clusters. A cluster that is
