@@ -158,13 +158,23 @@ func TestU1_RemoteTextIsNoControl(t *testing.T) {
 				Transitions: []taskmodel.Transition{{At: day, Status: taskmodel.Status(evil), Message: evil, Note: evil}},
 				Progress:    &taskmodel.Progress{Value: 1, Message: evil},
 				Outcome:     taskmodel.Outcome{Result: []byte(`{"content":[{"type":"text","text":` + quote(evil) + `}]}`), Note: evil}})
+			// A status that nobody defines, an error of the server's, a page to visit,
+			// and a message to complete.
+			b.Insert(taskmodel.Task{Key: key(evil, "2"), Generation: taskmodel.GenExtension, Status: taskmodel.Status(evil), Tool: evil, FirstHeardAt: day, Standing: taskmodel.Live,
+				Outcome: taskmodel.Outcome{Err: &taskmodel.RPCError{Code: -32603, Message: evil, Data: []byte(quote(evil))}}})
+			b.Insert(taskmodel.Task{Key: key(evil, "3"), Generation: taskmodel.GenExtension, Status: taskmodel.Failed, FirstHeardAt: day, Standing: taskmodel.Live, EndedAt: day,
+				Outcome: taskmodel.Outcome{Err: &taskmodel.RPCError{Code: -32603, Message: evil, Data: []byte(quote(evil))}}})
+			b.PutQuestion(taskmodel.Question{ID: taskmodel.QuestionID{Server: evil, ID: "2"}, Task: key(evil, "2"), Kind: taskmodel.AskURL, Message: evil, URL: "https://evil.example/" + evil,
+				State: taskmodel.QuestionRefused, Refusal: evil, AskedAt: day})
+			b.PutQuestion(taskmodel.Question{ID: taskmodel.QuestionID{Server: evil, ID: "3"}, Kind: taskmodel.AskSampling, Message: evil, State: taskmodel.QuestionWithdrawn, Withdrawn: evil, AskedAt: day,
+				Params: []byte(`{"systemPrompt":` + quote(evil) + `,"messages":[{"role":"user","content":{"type":"text","text":` + quote(evil) + `}}],"maxTokens":9}`)})
 			b.PutQuestion(taskmodel.Question{ID: q, Task: taskmodel.Key{Server: evil, ID: evil, Role: taskmodel.Requestor}, Tool: evil, Kind: taskmodel.AskForm, Message: evil, State: taskmodel.QuestionOpen,
 				AskedAt: day, Schema: []byte(`{"type":"object","properties":{"a":{"type":"string","title":` + quote(evil) + `,"enum":[` + quote(evil) + `]}}}`)})
 		})
 		m.Entries = []taskmodel.WireEntry{{Seq: 1, At: day, Server: evil, Method: evil, ID: evil, Task: evil, Kind: "noise", Bytes: []byte(evil), Fault: evil}}
 		term := run(t, m, 120, 40, nil, screentest.Keep())
 		osc := len(term.OSC())
-		for _, k := range strings.Fields("enter tab tab tab tab esc s i enter esc w enter esc esc n enter esc esc r esc a esc c n x n q n b / esc :") {
+		for _, k := range strings.Fields("enter tab tab tab tab esc s i enter esc j enter esc j enter esc esc w enter esc esc n enter esc esc r esc a esc j enter tab tab tab esc r esc a esc esc j enter tab tab tab esc r esc esc c n x n q n b / esc :") {
 			term.Press(k)
 			for _, bad := range []string{"\x1b]52;", "\x1b]8;", "\x9b", "\u009b", "\x1bPq", "\x1b]0;title", "\u202e", "\u200b", "\x00"} {
 				if strings.Contains(string(term.Bytes()), bad) {

@@ -82,25 +82,35 @@ func TestS11_LeavesItsEndAndStrangeWords(t *testing.T) {
 }
 
 func TestS12_CancelThatIsOnlyHeard(t *testing.T) {
-	// The server takes the cancel for a ping: it says {} and works on.
-	both(t, worldOptions{script: `request:tasks/cancel* set method "ping"`}, func(t *testing.T, w *world) {
-		k := w.start("build", `{"target":"api"}`)
-		w.sleep(5 * time.Second)
-		ctx, stop := w.ctx()
-		defer stop()
-		if err := w.m.Cancel(ctx, k); err != nil {
-			t.Fatal(err)
-		}
-		w.sleep(15 * time.Second)
-		if task := w.task(k); task.Status != taskmodel.Working || task.CancelRequested.IsZero() {
-			t.Errorf("%s, cancel requested %v", task.Status, task.CancelRequested)
-		}
-		w.status(k, taskmodel.Completed)
-		w.sleep(time.Second)
-		if task := w.task(k); !strings.Contains(task.CancelNote, "too late") {
-			t.Errorf("note %q", task.CancelNote)
-		}
-	})
+	// The server takes the cancel for something else and works on.
+	for name, script := range map[string]string{
+		"{}":         `request:tasks/cancel* set method "ping"`,
+		"a bare ack": `request:tasks/cancel* set method "ping"; response:tasks/cancel* set result {"ok":true}`,
+		"null":       `request:tasks/cancel* set method "ping"; response:tasks/cancel* set result null`,
+		"a task":     `request:tasks/cancel* set method "tasks/get"`,
+		"a lie":      `request:tasks/cancel* set method "ping"; response:tasks/cancel* set result {"cancelled":true}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, worldOptions{script: script}, func(t *testing.T, w *world) {
+				k := w.start("build", `{"target":"api"}`)
+				w.sleep(5 * time.Second)
+				ctx, stop := w.ctx()
+				defer stop()
+				if err := w.m.Cancel(ctx, k); err != nil {
+					t.Fatal(err)
+				}
+				w.sleep(15 * time.Second)
+				if task := w.task(k); task.Status != taskmodel.Working || task.CancelRequested.IsZero() {
+					t.Errorf("%s, cancel requested %v", task.Status, task.CancelRequested)
+				}
+				w.status(k, taskmodel.Completed)
+				w.sleep(time.Second)
+				if task := w.task(k); !strings.Contains(task.CancelNote, "too late") {
+					t.Errorf("note %q", task.CancelNote)
+				}
+			})
+		})
+	}
 }
 
 func TestS13_PlainResults(t *testing.T) {
@@ -373,6 +383,52 @@ func TestT6_TheServersOwnRequests(t *testing.T) {
 				}
 				if _, open := question(w.m.Board(), k); !open {
 					t.Error("the form is gone")
+				}
+			})
+		})
+	}
+}
+
+// Questions of no task come while a task's form is open: each is put to the
+// person beside it, and answered under its own id, in its own type.
+func TestI1_T6_QuestionsOfNoTask(t *testing.T) {
+	for id, ask := range map[string]string{
+		`7`:     `"method":"elicitation/create","params":{"mode":"form","message":"and you?","requestedSchema":{"type":"object","properties":{"strategy":{"type":"string"}}}}`,
+		`"7"`:   `"method":"elicitation/create","params":{"message":"and you?","requestedSchema":{"type":"object","properties":{"strategy":{"type":"string"}}}}`,
+		`"s-1"`: `"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"name it"}}],"maxTokens":10}`,
+	} {
+		t.Run(id, func(t *testing.T) {
+			both(t, worldOptions{}, func(t *testing.T, w *world) {
+				k := w.start("deploy_release", `{"service":"api","version":"v1.0.0"}`)
+				w.asks(k)
+				w.add(`response:tasks/get before {"jsonrpc":"2.0","id":` + id + `,` + ask + `}`)
+				var q taskmodel.Question
+				w.must("the question of no task", time.Minute, func(v *board.Version) bool {
+					for _, q = range v.Questions() {
+						if q.Task.ID == "" {
+							return true
+						}
+					}
+					return false
+				})
+				w.sleep(time.Minute)
+				if n := w.sent("answer", "", `"id":`+id+`,`); n != 0 {
+					t.Errorf("answered %d times by itself", n)
+				}
+				a := taskmodel.Answer{Question: q.ID, Action: taskmodel.Accept, Content: json.RawMessage(`{"strategy":"canary"}`)}
+				if q.Kind == taskmodel.AskSampling {
+					a.Content = json.RawMessage(`{"role":"assistant","content":{"type":"text","text":"moss"},"model":"me"}`)
+				}
+				ctx, stop := w.ctx()
+				defer stop()
+				if err := w.m.Answer(ctx, a); err != nil {
+					t.Fatal(err)
+				}
+				if n := w.sent("answer", "", `"id":`+id+`,`); n != 1 || w.sent("answer", "", "related-task") != 0 {
+					t.Errorf("answered %d times, %d of them as if for a task", n, w.sent("answer", "", "related-task"))
+				}
+				if _, open := question(w.m.Board(), k); !open {
+					t.Error("the task's form is gone")
 				}
 			})
 		})

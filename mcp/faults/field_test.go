@@ -127,6 +127,22 @@ func TestL2_ListingThatLacksALiveTask(t *testing.T) {
 	})
 }
 
+func TestL2_PagesThatOverlapAndSkip(t *testing.T) {
+	page := func(ids string) string {
+		var rows []string
+		for _, id := range strings.Split(ids, "") {
+			rows = append(rows, fmt.Sprintf(`{"taskId":%q,"status":"completed","createdAt":"2000-01-01T00:00:00Z","lastUpdatedAt":"2000-01-01T00:00:00Z","ttl":null}`, id))
+		}
+		return "set result.tasks [" + strings.Join(rows, ",") + "]"
+	}
+	both(t, worldOptions{tasks: 30, pageSize: 10, script: "response:tasks/list " + page("abca") + "; response:tasks/list#2 " + page("bcd") + "; response:tasks/list#3 " + page("df")}, func(t *testing.T, w *world) {
+		w.sleep(5 * time.Second)
+		if s := w.server(); s.ListIncomplete != "" || w.m.Board().Len() != 5 {
+			t.Errorf("%d rows, want a, b, c, d and f once each; %q", w.m.Board().Len(), s.ListIncomplete)
+		}
+	})
+}
+
 func TestL3_CannotList(t *testing.T) {
 	for name, script := range map[string]string{
 		"method not found": "response:tasks/list* error -32601 Method not found",
@@ -301,7 +317,12 @@ func TestS7_SlowPollThenAnError(t *testing.T) {
 	both(t, worldOptions{script: quiet + "; response:tasks/list* error -32601"}, func(t *testing.T, w *world) {
 		k := w.start("reindex_search", `{"index":"a"}`)
 		w.sleep(6 * time.Second)
-		w.add("response:tasks/get late 90s; response:tasks/get#2*4 error -32603 bad gateway")
+		w.add("response:tasks/get late 90s")
+		if w.carrier == "http" {
+			w.add("post:tasks/get#2*4 status 502")
+		} else {
+			w.add("response:tasks/get#2*4 error -32603 bad gateway")
+		}
 		w.sleep(95 * time.Second)
 		w.must("stale", time.Minute, func(v *board.Version) bool { t, _ := v.Task(k); return t.Standing == taskmodel.Stale })
 		if task := w.task(k); task.Status != taskmodel.Working || !strings.Contains(task.Note, "retrying") {
