@@ -51,9 +51,9 @@ func coreCan(i Info, forced taskmodel.Generation) taskmodel.Can {
 		return taskmodel.Can{ListWhy: why, CancelWhy: why, StartWhy: why, PushWhy: why}
 	}
 	tasks := member(i.Capabilities, "tasks")
-	can.List = isObject(member(tasks, "list"))
-	can.Cancel = isObject(member(tasks, "cancel"))
-	can.Start = isObject(memberAt(tasks, "requests", "tools", "call"))
+	can.List = declared(member(tasks, "list"))
+	can.Cancel = declared(member(tasks, "cancel"))
+	can.Start = declared(memberAt(tasks, "requests", "tools", "call"))
 	can.PushWhy = "2025-11-25 promises no notifications; they are used when they come"
 	if !can.List {
 		can.ListWhy = "the server declares no tasks.list"
@@ -66,6 +66,10 @@ func coreCan(i Info, forced taskmodel.Generation) taskmodel.Can {
 	}
 	return can
 }
+
+// declared reports whether a capability is there: it is an object, and some
+// servers write true.
+func declared(v json.RawMessage) bool { return isObject(v) || string(v) == "true" }
 
 // Start calls a tool, as a task unless c.Plain says otherwise ("Tool-Level
 // Negotiation"). It sends the call once and never again.
