@@ -198,6 +198,7 @@ func (s *soak) wave() {
 	synctest.Wait()
 	for _, v := range s.servers {
 		v.reckon()
+		v.tell()
 	}
 	s.clean()
 }

@@ -43,6 +43,37 @@ type victim struct {
 	cancels map[taskmodel.Key]int
 	ticket  map[taskmodel.QuestionID]time.Time // when last answered
 	tried   map[taskmodel.Key]time.Time        // when last asked for
+	past    []string                           // the last messages and faults
+	hurt    bool                               // something was bad here
+}
+
+// remembered is how many messages and faults of a server are kept, for a seed
+// repeats a run only as far as the scheduler lets it.
+const remembered = 250
+
+func (v *victim) note(what string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.past) == 2*remembered {
+		v.past = append(v.past[:0], v.past[remembered:]...)
+	}
+	v.past = append(v.past, strings.Clone(what[:min(len(what), 300)]))
+}
+
+// bad is soak's, with what happened last at this server said by tell. It is
+// called by the soak's own goroutine.
+func (v *victim) bad(kind, format string, a ...any) {
+	v.hurt = true
+	v.s.bad(kind, format, a...)
+}
+
+// tell says what happened last where something was bad.
+func (v *victim) tell() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.hurt {
+		v.s.t.Logf("%s, the last of what happened:\n%s", v.name, strings.Join(v.past[max(0, len(v.past)-remembered):], "\n"))
+	}
 }
 
 // A deed is one task that was started.
@@ -97,6 +128,7 @@ func (v *victim) spec() monitor.ServerSpec {
 // overhear counts what the client sends that must not go out twice.
 func (v *victim) overhear(point, method string, b []byte) {
 	what := fmt.Sprintf("%v %s:%s %.900s", time.Since(v.s.begun), point, method, b)
+	v.note(what)
 	switch point + ":" + method {
 	case "response:tools/call":
 		// What the server refused for its header fields it has not looked at: the
@@ -153,6 +185,7 @@ func (v *victim) suffer(calm <-chan struct{}) {
 			v.lose()
 			continue
 		}
+		v.note(fmt.Sprintf("%v fault: %s", time.Since(v.s.begun), script))
 		if err := v.srv.Add(script); err != nil {
 			v.s.t.Errorf("%s: %v", script, err)
 		}
@@ -411,7 +444,7 @@ func (v *victim) stuck() {
 		if v.begun[t.Key] != nil {
 			ours = "ours"
 		}
-		v.s.bad(stuckTask, "%s %s (%s, http %v, %s): %s %s %q %q, next poll %v, cancel %q; %q; server %s %q", t.Key, t.Tool, v.gen, v.http, ours, t.Status, t.Standing, t.StatusMessage, t.Note,
+		v.bad(stuckTask, "%s %s (%s, http %v, %s): %s %s %q %q, next poll %v, cancel %q; %q; server %s %q", t.Key, t.Tool, v.gen, v.http, ours, t.Status, t.Standing, t.StatusMessage, t.Note,
 			time.Until(t.NextPollAt), t.CancelNote, asked, row.State, row.Error)
 		return true
 	})
@@ -422,7 +455,7 @@ func (v *victim) reckon() {
 	t := v.s.t
 	board := v.s.m.Board()
 	if s, _ := board.Server(v.name); s.State != taskmodel.ServerReady || s.Error != "" {
-		v.s.bad(unwell, "%s is %s: %s", v.name, s.State, s.Error)
+		v.bad(unwell, "%s is %s: %s", v.name, s.State, s.Error)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
@@ -437,13 +470,13 @@ func (v *victim) reckon() {
 	for k, d := range v.begun {
 		row, ok := board.Task(k)
 		if !ok {
-			v.s.bad(lostTask, "%s %s has no row", k, d.tool)
+			v.bad(lostTask, "%s %s has no row", k, d.tool)
 			continue
 		}
 		truth, err := c.Tasks().Get(ctx, k.ID)
 		gone := row.Standing == taskmodel.Gone || row.Standing == taskmodel.Expired
 		say := func(kind, format string, a ...any) {
-			v.s.bad(kind, "%s %s (%s): %s; row: %s, %s %q; truth: %s %v", k, d.tool, v.gen, fmt.Sprintf(format, a...), row.Status, row.Standing, row.Note, truth.Status, err)
+			v.bad(kind, "%s %s (%s): %s; row: %s, %s %q; truth: %s %v", k, d.tool, v.gen, fmt.Sprintf(format, a...), row.Status, row.Standing, row.Note, truth.Status, err)
 		}
 		switch {
 		case d.lost || errors.Is(err, mcp.ErrNotFound):
@@ -493,7 +526,7 @@ func (v *victim) reckon() {
 	if v.gen != taskmodel.GenExtension {
 		for _, h := range v.srv.Demo().Handles() {
 			if _, ok := board.Task(taskmodel.Key{Server: v.name, ID: h.ID, Role: taskmodel.Requestor}); !ok {
-				v.s.bad(lostTask, "%s: %s %s is on the server and not on the board", v.name, h.Tool, h.ID)
+				v.bad(lostTask, "%s: %s %s is on the server and not on the board", v.name, h.Tool, h.ID)
 			}
 		}
 	}
@@ -501,10 +534,10 @@ func (v *victim) reckon() {
 		n, all := len(saw), strings.Join(saw, "\n")
 		if id, ok := strings.CutPrefix(mark, "cancel "); ok {
 			if pressed := v.cancels[taskmodel.Key{Server: v.name, ID: id, Role: taskmodel.Requestor}]; n > pressed {
-				v.s.bad(twice, "%s: the cancel of %s went out %d times, pressed %d times\n%s", v.name, id, n, pressed, all)
+				v.bad(twice, "%s: the cancel of %s went out %d times, pressed %d times\n%s", v.name, id, n, pressed, all)
 			}
 		} else if n > 1 {
-			v.s.bad(twice, "%s: what carries %s went out %d times\n%s", v.name, mark, n, all)
+			v.bad(twice, "%s: what carries %s went out %d times\n%s", v.name, mark, n, all)
 		}
 	}
 }
