@@ -47,12 +47,14 @@ func BenchmarkRoundTrip(b *testing.B) {
 					}
 					end <- e
 				}()
-				if t := <-made; mode == "tap-looking" {
+				t := <-made
+				if mode == "tap-looking" {
 					t.open.Add(1)
 				}
 				roundTrips(b, in, out, line)
 				in.Close()
 				<-end
+				t.jobs.Wait() // it has much to read still; a tap's end waits a moment only
 				out.Close()
 				theirIn.Close()
 			})

@@ -167,6 +167,7 @@ func (t *tap) end(why string) {
 	case <-t.read:
 	case <-limit.C:
 		t.o.Log.Warn("the end of the session was not read in time")
+		t.stop() // what goes on beside the traffic ends when all is read
 		return
 	}
 	t.stop()
