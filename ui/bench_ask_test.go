@@ -109,6 +109,28 @@ type glass struct {
 	seen chan time.Time
 }
 
+// behind runs a monitor and the program behind the glass, with its output by way
+// of out. It gives what is typed into, and what ends both and all else in the
+// group.
+func (g *glass) behind(ctx context.Context, stop func(), mon *monitor.Monitor, out io.Writer, all *sync.WaitGroup) (typed *io.PipeWriter, end func()) {
+	_, _ = g.em.WriteString("\x1b[20h")
+	go func() { _, _ = io.Copy(io.Discard, g.em) }()
+	keys, typed := io.Pipe()
+	all.Go(func() { _ = mon.Run(ctx) })
+	all.Go(func() {
+		_ = ui.Run(ctx, mon, ui.Options{Theme: "dark", Input: keys, Output: out, Env: []string{"TERM=xterm-256color", "SSH_TTY=none"},
+			Program: []tea.ProgramOption{tea.WithoutSignalHandler(), tea.WithWindowSize(g.w, g.h), tea.WithColorProfile(colorprofile.TrueColor)}})
+	})
+	return typed, func() {
+		stop()
+		_ = typed.Close()
+		if c, ok := g.em.InputPipe().(io.Closer); ok {
+			_ = c.Close()
+		}
+		all.Wait()
+	}
+}
+
 func (g *glass) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,23 +196,9 @@ func benchQuestion(b *testing.B, tasks int, busy bool) {
 	srv := &askServer{tasks: tasks, peers: make(chan *jsonrpc.Peer, 1)}
 	mon := monitor.New(monitor.Options{FetchResults: true, Servers: []monitor.ServerSpec{{Name: "bench", Target: "bench", Autostart: true, Era: "legacy", Dialer: transport.PipeDialer(srv.serve)}}})
 	g := &glass{em: vt.NewEmulator(120, 40), w: 120, h: 40, seen: make(chan time.Time, 1)}
-	_, _ = g.em.WriteString("\x1b[20h")
-	go func() { _, _ = io.Copy(io.Discard, g.em) }()
-	keys, typed := io.Pipe()
 	var all sync.WaitGroup
-	all.Go(func() { _ = mon.Run(ctx) })
-	all.Go(func() {
-		_ = ui.Run(ctx, mon, ui.Options{Theme: "dark", Input: keys, Output: g, Env: []string{"TERM=xterm-256color", "SSH_TTY=none"},
-			Program: []tea.ProgramOption{tea.WithoutSignalHandler(), tea.WithWindowSize(g.w, g.h), tea.WithColorProfile(colorprofile.TrueColor)}})
-	})
-	defer func() {
-		stop()
-		_ = typed.Close()
-		if c, ok := g.em.InputPipe().(io.Closer); ok {
-			_ = c.Close()
-		}
-		all.Wait()
-	}()
+	typed, end := g.behind(ctx, stop, mon, g, &all)
+	defer end()
 	srv.peer = <-srv.peers
 	g.wait(b, "10,000 tasks")
 	press := func(s string) {

@@ -4,22 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/vt"
 
 	"mcptasks/mcp/jsonrpc"
 	"mcptasks/mcp/monitor"
 	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
-	"mcptasks/ui"
 )
 
 // A pushServer is a server of 2025-11-25 over a pipe whose tasks all work until
@@ -157,23 +153,9 @@ func flood(b *testing.B) {
 	events, deaf := mon.Events(1 << 16)
 	defer deaf()
 	g := &counter{glass: &glass{em: vt.NewEmulator(120, 40), w: 120, h: 40, seen: make(chan time.Time, 1)}}
-	_, _ = g.em.WriteString("\x1b[20h")
-	go func() { _, _ = io.Copy(io.Discard, g.em) }()
-	keys, typed := io.Pipe()
 	var all sync.WaitGroup
-	all.Go(func() { _ = mon.Run(ctx) })
-	all.Go(func() {
-		_ = ui.Run(ctx, mon, ui.Options{Theme: "dark", Input: keys, Output: g, Env: []string{"TERM=xterm-256color", "SSH_TTY=none"},
-			Program: []tea.ProgramOption{tea.WithoutSignalHandler(), tea.WithWindowSize(g.w, g.h), tea.WithColorProfile(colorprofile.TrueColor)}})
-	})
-	defer func() {
-		stop()
-		_ = typed.Close()
-		if c, ok := g.em.InputPipe().(io.Closer); ok {
-			_ = c.Close()
-		}
-		all.Wait()
-	}()
+	typed, end := g.behind(ctx, stop, mon, g, &all)
+	defer end()
 	loudConn, calmConn := <-loud.conns, <-calm.conns
 	g.wait(b, fmt.Sprint(loud.tasks+calm.tasks, " tasks"))
 

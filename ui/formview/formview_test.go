@@ -101,28 +101,12 @@ func (d *driver) text(s string) Event {
 // screen is the view without styles; it checks its size.
 func (d *driver) screen(w, h int) string {
 	d.t.Helper()
-	v := d.m.View(&d.v, w, h)
-	lines := strings.Split(v, "\n")
-	if len(lines) != h {
-		d.t.Errorf("%d lines in a window of %d", len(lines), h)
-	}
-	for i, l := range lines {
-		if n := ansi.StringWidth(l); n > w {
-			d.t.Errorf("line %d is %d cells wide in a window of %d: %q", i+1, n, w, ansi.Strip(l))
-		}
-		lines[i] = strings.TrimRight(ansi.Strip(l), " ")
-	}
-	return strings.Join(lines, "\n")
+	return screentest.Plain(d.t, d.m.View(&d.v, w, h), w, h)
 }
 
 func (d *driver) shows(want ...string) {
 	d.t.Helper()
-	s := d.screen(80, 24)
-	for _, w := range want {
-		if !strings.Contains(s, w) {
-			d.t.Errorf("%q is not on the screen\n%s", w, s)
-		}
-	}
+	screentest.Shows(d.t, d.screen(80, 24), want...)
 }
 
 var sizes = []struct{ w, h int }{{80, 24}, {60, 20}, {160, 50}}

@@ -64,27 +64,12 @@ func (d *driver) keys(names ...string) Event {
 
 func (d *driver) screen(w, h int) string {
 	d.t.Helper()
-	lines := strings.Split(d.v.View(&d.h, w, h), "\n")
-	if len(lines) != h {
-		d.t.Errorf("%d lines in a window of %d", len(lines), h)
-	}
-	for i, l := range lines {
-		if n := ansi.StringWidth(l); n > w {
-			d.t.Errorf("line %d is %d cells wide in a window of %d: %q", i+1, n, w, ansi.Strip(l))
-		}
-		lines[i] = strings.TrimRight(ansi.Strip(l), " ")
-	}
-	return strings.Join(lines, "\n")
+	return screentest.Plain(d.t, d.v.View(&d.h, w, h), w, h)
 }
 
 func (d *driver) shows(want ...string) {
 	d.t.Helper()
-	s := d.screen(80, 24)
-	for _, w := range want {
-		if !strings.Contains(s, w) {
-			d.t.Errorf("%q is not on the screen\n%s", w, s)
-		}
-	}
+	screentest.Shows(d.t, d.screen(80, 24), want...)
 }
 
 func picture(w, h int) string {

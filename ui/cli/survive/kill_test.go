@@ -93,9 +93,9 @@ type ticket struct {
 
 func newKiller(t *testing.T, p *place, rng *rand.Rand) *killer {
 	k := &killer{t: t, p: p, u: newUser(t, p), rng: rng, started: map[string]string{}, pressed: map[string]int{}, hits: map[string]int{}}
-	for _, make := range []func() *action{k.deploy, k.deploy, k.reindex} {
+	for _, begin := range []func() *action{k.deploy, k.deploy, k.reindex} {
 		k.n++
-		a := make()
+		a := begin()
 		a.run = k.u.want(0, a.args...)
 		a.finish(k)
 	}
