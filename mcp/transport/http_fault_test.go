@@ -156,7 +156,7 @@ func TestHTTPUnreachable(t *testing.T) {
 		n := newMemNet(t)
 		c := dialMem(t, n, "modern", HTTP{URL: "http://srv/mcp?token=sesame"}, false)
 		_, err := c.call("x")
-		if err == nil || !strings.Contains(err.Error(), "srv cannot be reached: connect: connection refused") || strings.Contains(err.Error(), "sesame") {
+		if err == nil || !strings.Contains(err.Error(), "srv cannot be reached: dial tcp srv:80: connect: connection refused") || strings.Contains(err.Error(), "sesame") {
 			t.Error(err)
 		}
 	})
