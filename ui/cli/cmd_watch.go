@@ -42,16 +42,19 @@ func (r *run) watchCmd() *cobra.Command {
 				r.g.OnInput = "" // only shows questions
 			}
 			r.g.Fetch = true
-			return r.withMonitor(ctx, orNil(only), func(ctx context.Context, s *session) error {
-				return s.watch(ctx, a, lines)
+			var events <-chan taskmodel.Event
+			stop := func() {}
+			defer func() { stop() }()
+			return r.withMonitorFrom(ctx, orNil(only), func(s *session) {
+				events, stop = s.m.Events(256)
+			}, func(ctx context.Context, s *session) error {
+				return s.watch(ctx, a, lines, events)
 			})
 		},
 	}
 }
 
-func (s *session) watch(ctx context.Context, a []string, lines bool) error {
-	events, stop := s.m.Events(256)
-	defer stop()
+func (s *session) watch(ctx context.Context, a []string, lines bool, events <-chan taskmodel.Event) error {
 	if len(s.o.Names) == 0 {
 		fmt.Fprintln(s.env.Stderr, "mcptasks: "+nobody)
 	}

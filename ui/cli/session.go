@@ -26,6 +26,12 @@ type session struct {
 // withMonitor runs fn on a running monitor of the servers named (nil: all) and
 // closes it again. Its timeout is the command's.
 func (r *run) withMonitor(ctx context.Context, only []string, fn func(ctx context.Context, s *session) error) error {
+	return r.withMonitorFrom(ctx, only, func(*session) {}, fn)
+}
+
+// withMonitorFrom is withMonitor with a look at the monitor before it runs, for
+// who must not miss what happens first.
+func (r *run) withMonitorFrom(ctx context.Context, only []string, before func(s *session), fn func(ctx context.Context, s *session) error) error {
 	g := r.g
 	g.Only, g.Headless = only, true
 	o, err := r.deps.Open(ctx, g)
@@ -46,6 +52,7 @@ func (r *run) withMonitor(ctx context.Context, only []string, fn func(ctx contex
 		}
 	}
 	s := &session{run: r, o: o, m: o.Monitor, ch: make(chan struct{})}
+	before(s)
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = o.Run(life) })

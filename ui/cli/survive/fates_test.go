@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"mcptasks/mcp/proctest"
 	"mcptasks/taskmodel"
 )
 
@@ -79,8 +81,12 @@ func TestFatesOfATaskOfAnEarlierRun(t *testing.T) {
 				t.Errorf("%d new sessions were asked for, want %d", n, c.sessions)
 			}
 			if c.standing == "gone" {
+				// What the watch has said is written down a moment later.
 				var all []task
-				if u.read(&all, "ls"); len(all) != 1 || all[0].Standing != "gone" || !strings.Contains(all[0].Note, c.note) {
+				if !proctest.Until(200*time.Millisecond, func() bool {
+					u.read(&all, "ls")
+					return len(all) == 1 && all[0].Standing == "gone" && strings.Contains(all[0].Note, c.note)
+				}) {
 					t.Errorf("beside it: %+v", all)
 				}
 			}
