@@ -17,7 +17,7 @@ import (
 // request is the tool's arguments, one a line.
 func (d *Detail) request(e *kit.Env, t *taskmodel.Task) block {
 	th := e.Theme
-	b := block{title: "Request"}
+	b := block{title: "Request", hang: 1}
 	if len(t.Args) == 0 {
 		return block{}
 	}

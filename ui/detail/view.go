@@ -182,70 +182,6 @@ func (d *Detail) tabLine(e *kit.Env, w int) string {
 	return l.String()
 }
 
-// A block is a heading with lines under it.
-type block struct {
-	title string
-	lines [][]kit.Span
-}
-
-func (d *Detail) viewOverview(e *kit.Env, t *taskmodel.Task, w, h int) string {
-	left := []block{d.timeline(e, t, w)}
-	right := []block{d.request(e, t), d.progress(e, t, w), d.facts(e, t)}
-	var lines [][]kit.Span
-	if q := d.questions(e, t, w); len(q.lines) > 0 {
-		lines = append(stack(e, []block{q}), nil)
-	}
-	if w >= 90 {
-		lw := min(w*11/20, 76)
-		a, b := stack(e, left), stack(e, right)
-		for i := range max(len(a), len(b)) {
-			var row []kit.Span
-			used := 0
-			if i < len(a) {
-				row, used = clip(a[i], lw-3)
-			}
-			if i < len(b) {
-				row = append(row, kit.Span{Text: strings.Repeat(" ", lw-used)})
-				row = append(row, b[i]...)
-			}
-			lines = append(lines, row)
-		}
-	} else {
-		lines = append(lines, stack(e, append(right[:1:1], append(left, right[1:]...)...))...)
-	}
-	d.overview.N = len(lines)
-	d.overview.Lines = func(i int) []kit.Span { return lines[i] }
-	return d.overview.View(e.Theme, w, h)
-}
-
-func clip(spans []kit.Span, w int) (out []kit.Span, used int) {
-	for _, s := range spans {
-		if used >= w {
-			break
-		}
-		s.Text = safe.Truncate(s.Text, w-used, safe.Ellipsis)
-		used += safe.Width(s.Text)
-		out = append(out, s)
-	}
-	return out, used
-}
-
-// stack puts blocks below each other, without the empty ones.
-func stack(e *kit.Env, blocks []block) [][]kit.Span {
-	var out [][]kit.Span
-	for _, b := range blocks {
-		if len(b.lines) == 0 {
-			continue
-		}
-		if len(out) > 0 {
-			out = append(out, nil)
-		}
-		out = append(out, []kit.Span{{Style: e.Theme.Heading, Text: b.title}})
-		out = append(out, b.lines...)
-	}
-	return out
-}
-
 func stamp(at, now time.Time) string {
 	if at.IsZero() {
 		return "        "
@@ -259,7 +195,7 @@ func stamp(at, now time.Time) string {
 // timeline is the task's states with how long each took.
 func (d *Detail) timeline(e *kit.Env, t *taskmodel.Task, w int) block {
 	th := e.Theme
-	b := block{title: "Timeline"}
+	b := block{title: "Timeline", hang: 3}
 	type entry struct {
 		at    time.Time
 		spans []kit.Span
@@ -300,7 +236,7 @@ func (d *Detail) timeline(e *kit.Env, t *taskmodel.Task, w int) block {
 	for _, ev := range d.past {
 		switch ev.Kind {
 		case taskmodel.EventAnswer, taskmodel.EventResult, taskmodel.EventError:
-			add(ev.Time, kit.Span{Style: th.Dim, Text: safe.PadRight(string(ev.Kind), 15) + "         " + safe.Line(ev.Message)})
+			add(ev.Time, kit.Span{Style: th.Dim, Text: safe.PadRight(string(ev.Kind), 15)}, kit.Span{Style: th.Dim, Text: "         "}, kit.Span{Style: th.Dim, Text: safe.Line(ev.Message)})
 		}
 	}
 	slices.SortStableFunc(all, func(x, y entry) int { return x.at.Compare(y.at) })
@@ -443,7 +379,7 @@ func (d *Detail) rate(e *kit.Env, t *taskmodel.Task) string {
 // facts are the rest: what was granted, how it is watched, what belongs to it.
 func (d *Detail) facts(e *kit.Env, t *taskmodel.Task) block {
 	th := e.Theme
-	b := block{title: "Task"}
+	b := block{title: "Task", hang: 1}
 	add := func(name, text string, st theme.Style) {
 		if text != "" {
 			b.lines = append(b.lines, []kit.Span{{Style: th.Dim, Text: safe.PadRight(name, 14)}, {Style: st, Text: text}})
