@@ -166,6 +166,8 @@ func TestStates(t *testing.T) {
 		{name: "servers-none", mon: screentest.NewMonitor, keys: []string{"s"}},
 		{name: "wire-filter", keys: []string{"w", "/"}, text: "status:"},
 		{name: "wire-filtered", keys: []string{"w", "/"}, text: "status:error", then: []string{"enter"}},
+		{name: "detail-wire-filter-error", keys: []string{"enter", "tab", "tab", "tab", "tab", "/"}, text: "age:>5m statsu:working"},
+		{name: "detail-wire-filter", keys: []string{"enter", "tab", "tab", "tab", "tab", "/"}, text: "too"},
 		{name: "wire-none", mon: screentest.NewMonitor, keys: []string{"w"}},
 		{name: "start-search", keys: []string{"n"}, text: "deplo"},
 		{name: "start-no-match", keys: []string{"n"}, text: "qqqq"},

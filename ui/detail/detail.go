@@ -157,6 +157,23 @@ func (d *Detail) Typing() bool {
 	return false
 }
 
+// Suggestions are how the filter being typed in the pane of messages could go
+// on.
+func (d *Detail) Suggestions() (all []string, pick int) {
+	if d.tab != Wire {
+		return nil, -1
+	}
+	return d.wire.Suggestions()
+}
+
+// Fault is what is wrong with that filter.
+func (d *Detail) Fault() string {
+	if d.tab != Wire {
+		return ""
+	}
+	return d.wire.Fault()
+}
+
 // Searching reports whether a search is on in the pane, so that the keys for
 // its matches are the pane's.
 func (d *Detail) Searching() bool {
