@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -149,9 +148,9 @@ func (s *session) say(e taskmodel.Event, lines bool) error {
 func (s *session) sentence(e taskmodel.Event) string {
 	v := s.m.Board()
 	t, _ := v.Task(e.Task)
-	name := safe.Line(strings.TrimSpace(fmt.Sprintf("%s %s", e.Task.Server, orElse(t.Tool, "task"))))
+	name := safe.Line(e.Server) // of what concerns no task
 	if e.Task.ID != "" {
-		name += " " + safe.Truncate(safe.Line(e.Task.ID), 8, "")
+		name = safe.Line(fmt.Sprintf("%s %s", e.Task.Server, orElse(t.Tool, "task"))) + " " + safe.Truncate(safe.Line(e.Task.ID), 8, "")
 	}
 	switch e.Kind {
 	case taskmodel.EventServer:
@@ -163,12 +162,19 @@ func (s *session) sentence(e taskmodel.Event) string {
 		return words
 	case taskmodel.EventQuestion:
 		q, _ := v.Question(e.Question)
-		return fmt.Sprintf("%s asks for input (%s): %s Answer it with: mcptasks answer %s", name, q.Kind, safe.Line(q.Message), safe.Line(e.Task.String()))
+		words := fmt.Sprintf("%s asks for input (%s): %s", name, q.Kind, safe.Line(q.Message))
+		if e.Task.ID == "" { // a command names the task that it answers for
+			return words + " It is answered on the screens (mcptasks, then i)."
+		}
+		return words + " Answer it with: mcptasks answer " + safe.Line(e.Task.String())
 	case taskmodel.EventLog, taskmodel.EventProgress:
 		if e.Kind == taskmodel.EventProgress && t.Progress != nil {
 			return fmt.Sprintf("%s is at %s. %s", name, progressWords(t), safe.Line(t.Progress.Message))
 		}
-		return fmt.Sprintf("%s says: %s", orElse(name, e.Server), safe.Line(e.Message))
+		if e.Kind == taskmodel.EventProgress {
+			return fmt.Sprintf("%s: a call goes on. %s", name, safe.Line(e.Message))
+		}
+		return fmt.Sprintf("%s says: %s", name, safe.Line(e.Message))
 	case taskmodel.EventCreated:
 		return fmt.Sprintf("%s was created.", name)
 	case taskmodel.EventCancel:
