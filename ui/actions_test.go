@@ -366,6 +366,8 @@ func TestCommandLine(t *testing.T) {
 		enter("theme mono")
 		enter("theme neon")
 		term.See(`no theme is called "neon"`)
+		enter("theme dark")
+		term.Miss("no theme is called")
 		enter("nonsense")
 		term.See(`There is no command "nonsense".`)
 		enter("top")

@@ -89,6 +89,7 @@ func (m *model) typeCommand(msg tea.Msg) tea.Cmd {
 	if line == "" {
 		return nil
 	}
+	m.notice = notice{} // what an earlier command said is not said of this one
 	return m.command(line)
 }
 

@@ -99,7 +99,11 @@ func (m *model) do(a act.Action) tea.Cmd {
 		return m.signIn(a.Server)
 	case act.Roots:
 		m.mon.SetRoots(a.Server, a.Roots)
-		m.say(safe.Line(a.Server)+" may ask for "+kit.Count(len(a.Roots), "folder")+" now.", false)
+		folders := "no folder"
+		if n := len(a.Roots); n > 0 {
+			folders = kit.Count(n, "folder")
+		}
+		m.say(safe.Line(a.Server)+" may ask for "+folders+" now.", false)
 	case act.LogLevel:
 		return m.run(func(ctx context.Context) (string, error) {
 			return safe.Line(a.Server) + " sends messages from " + a.Level + " on.", m.mon.SetLogLevel(ctx, a.Server, a.Level)

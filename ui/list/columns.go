@@ -276,7 +276,11 @@ func drawMessage(_ *List, e *kit.Env, b *kit.Line, t *taskmodel.Task, w int) {
 			return
 		}
 		if !first {
-			b.Cell(th.Faint, " · ", min(3, end-b.Used()))
+			if end-b.Used() < 6 { // there is more, and no room for any of it
+				b.Cell(th.Faint, " …", end-b.Used())
+				return
+			}
+			b.Cell(th.Faint, " · ", 3)
 		}
 		first = false
 		b.Cell(s, words, min(safe.Width(words), end-b.Used()))

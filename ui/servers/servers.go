@@ -196,8 +196,8 @@ func (s *Servers) Keys(e *kit.Env) []keymap.Binding {
 // Status implements kit.Screen.
 func (s *Servers) Status(e *kit.Env, w int) (left, right string) {
 	th := e.Theme
-	if s.pane {
-		right = s.text.Status()
+	if right = s.text.Status(); right != "" && !s.pane {
+		right += "  " + e.Keys.NextPane.Label() + " scrolls"
 	}
 	all := len(e.Board.Servers())
 	count := kit.Count(all, "server")
@@ -225,7 +225,11 @@ func (s *Servers) View(e *kit.Env, w, h int) string {
 	if len(list) == 0 {
 		return kit.Fill([]string{"", "  " + th.Text.Render("No servers yet."), "  " + th.Dim.Render("mcptasks config shows which files were looked at.")}, h)
 	}
-	th1 := min(len(list), max(h/3, 3)) + 1
+	most := max(h/3, 3)
+	if h >= 36 { // there is room for both
+		most = h / 2
+	}
+	th1 := min(len(list), most) + 1
 	if h < 12 {
 		th1 = h
 	}
@@ -265,7 +269,10 @@ func (s *Servers) rows(e *kit.Env, list []taskmodel.Server, w, h int) string {
 			}
 		}
 		gen := string(sv.Generation)
-		if sv.Generation == taskmodel.GenNone {
+		switch {
+		case unmet(sv):
+			gen = "–"
+		case sv.Generation == taskmodel.GenNone:
 			gen = "no tasks"
 		}
 		b.Gap(1).Cell(st, g+" "+state, stateW).Gap(2).Cell(th.Text, safe.Line(sv.Name), nameW).Gap(2).
@@ -278,6 +285,12 @@ func (s *Servers) rows(e *kit.Env, list []taskmodel.Server, w, h int) string {
 		says, style := says(e, sv, b.Left())
 		b.Add(style, says)
 	})
+}
+
+// unmet says that nothing is known of a server yet: not even whether it has
+// tasks.
+func unmet(sv taskmodel.Server) bool {
+	return sv.Generation == taskmodel.GenNone && sv.ProtocolVersion == "" && sv.State != taskmodel.ServerReady
 }
 
 // says is the one thing about a server that matters most now, for w cells.
@@ -348,7 +361,7 @@ func words(e *kit.Env, sv taskmodel.Server, w int) [][]kit.Span {
 		proto = safe.Line(sv.Transport)
 	}
 	add("protocol", proto, th.Text)
-	if sv.Generation != "" {
+	if sv.Generation != "" && !unmet(sv) {
 		add("tasks", generationWords(sv.Generation), th.Text)
 	}
 	if sv.Generation != "" && sv.Generation != taskmodel.GenNone && (sv.State == taskmodel.ServerReady || sv.Can != (taskmodel.Can{})) {
@@ -361,7 +374,7 @@ func words(e *kit.Env, sv taskmodel.Server, w int) [][]kit.Span {
 	if sv.RTT > 0 {
 		add("round trip", strings.TrimSpace(kit.RTT(sv.RTT)+"  "+kit.Sparkline(sv.RTTs, 40)), th.Text)
 	}
-	add("traffic", fmt.Sprintf("%d polls and %d pushes a minute", sv.PollsPerMinute, sv.PushesPerMinute), th.Text)
+	add("traffic", fmt.Sprintf("%s polls and %s pushes a minute", kit.Thousands(sv.PollsPerMinute), kit.Thousands(sv.PushesPerMinute)), th.Text)
 	if sv.PacedUntil.After(e.Now) {
 		add("rate limit", "the server asked us to wait "+e.LeftLong(sv.PacedUntil), th.Warn)
 	}

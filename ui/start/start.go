@@ -483,7 +483,7 @@ func (s *Start) View(e *kit.Env, w, h int) string {
 		if len(desc) > 400 {
 			desc = strings.ToValidUTF8(desc[:400], "")
 		}
-		first, _, _ := strings.Cut(strings.TrimSpace(desc), "\n")
+		first, _, _ := strings.Cut(strings.TrimSpace(strings.ReplaceAll(desc, "\r\n", "\n")), "\n")
 		b.Add(th.Dim, safe.Line(first))
 	})
 }
