@@ -47,6 +47,47 @@ func TestQuestionNeverStealsTheKeyboard(t *testing.T) {
 	})
 }
 
+// Who answers one question after the other has the next one at hand, and stays
+// where it is looked at what was answered.
+func TestInboxGoesOnToTheNextQuestion(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		mon := fleet()
+		ask := func(id string, age time.Duration, st taskmodel.QuestionState) {
+			mon.Change(func(b *board.Board) {
+				b.PutQuestion(taskmodel.Question{ID: taskmodel.QuestionID{Server: "ci", ID: id}, Kind: taskmodel.AskForm, Message: "Question " + id, AskedAt: time.Now().Add(-age), State: st})
+			})
+		}
+		for i, id := range []string{"one", "two", "three"} {
+			ask(id, time.Hour-time.Duration(i)*time.Minute, taskmodel.QuestionOpen)
+		}
+		term := run(t, mon, 100, 30, nil)
+		at := func(want string) {
+			t.Helper()
+			term.Settle()
+			for _, l := range strings.Split(term.Screen(), "\n") {
+				if strings.HasPrefix(l, "▌") && !strings.Contains(l, want) {
+					t.Errorf("selected is %q, want %q", l, want)
+				}
+			}
+			term.See("▌")
+		}
+		term.Press("i")
+		at("Question one")
+		ask("one", time.Hour, taskmodel.QuestionSending)
+		at("Question one")
+		ask("one", time.Hour, taskmodel.QuestionAnswered)
+		at("Question two")
+		ask("two", time.Hour-time.Minute, taskmodel.QuestionWithdrawn) // nobody here did that: it stays in view
+		at("Question two")
+		term.Press("G")
+		at("Question two")
+		term.Press("k") // to the one that was answered, which is over
+		at("Question one")
+		ask("four", time.Minute, taskmodel.QuestionOpen)
+		at("Question one")
+	})
+}
+
 func TestAnswerGoesOnceAndTheFormCloses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		mon := fleet()

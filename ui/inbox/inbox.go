@@ -26,6 +26,7 @@ import (
 // An Inbox is the screen. It is owned by the root's goroutine.
 type Inbox struct {
 	table  kit.Table
+	begun  bool // the selected one was still to be answered when it was last looked at
 	sel    taskmodel.QuestionID
 	filter kit.FilterLine
 }
@@ -68,12 +69,22 @@ func (x *Inbox) questions(e *kit.Env) []taskmodel.Question {
 	if x.filter.Parsed != nil {
 		all = slices.DeleteFunc(all, func(q taskmodel.Question) bool { return !x.match(e, q) })
 	}
-	if i := slices.IndexFunc(all, func(q taskmodel.Question) bool { return q.ID == x.sel }); i >= 0 {
-		x.table.Cursor = i
-	} else if len(all) > 0 {
-		x.table.Cursor = max(min(x.table.Cursor, len(all)-1), 0)
-		x.sel = all[x.table.Cursor].ID
+	if len(all) == 0 {
+		return all
 	}
+	i := slices.IndexFunc(all, func(q taskmodel.Question) bool { return q.ID == x.sel })
+	open := 0
+	for open < len(all) && tier(all[open]) == 0 {
+		open++
+	}
+	switch {
+	case i >= 0 && x.begun && open > 0 && all[i].State == taskmodel.QuestionAnswered && tier(all[i]) > 0:
+		// It was answered here and has sunk: the next one is at hand.
+		i = min(x.table.Cursor, open-1)
+	case i < 0:
+		i = max(min(x.table.Cursor, len(all)-1), 0)
+	}
+	x.table.Cursor, x.sel, x.begun = i, all[i].ID, tier(all[i]) == 0
 	return all
 }
 
@@ -113,7 +124,7 @@ func (x *Inbox) Update(e *kit.Env, m tea.Msg) act.Action {
 	qs := x.questions(e)
 	if x.table.Move(keys, k, len(qs)) {
 		if len(qs) > 0 {
-			x.sel = qs[x.table.Cursor].ID
+			x.sel, x.begun = qs[x.table.Cursor].ID, false
 		}
 		return nil
 	}
