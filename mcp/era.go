@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -341,9 +342,7 @@ func (h *handshake) findStdio(ctx context.Context) (*session, error) {
 		case modernError(p.err):
 			return h.orClose(s, p.err)
 		case errors.Is(p.err, ErrClosed) || s.ended():
-			h.o.Log.Info("the server ended at server/discover; starting it again", "server", h.o.Name, "err", p.err)
-			h.close(s)
-			return h.legacy(ctx, versionCore)
+			return h.revive(ctx, s, p.err)
 		case ctx.Err() != nil:
 			return h.orClose(s, p.err)
 		}
@@ -369,10 +368,47 @@ func (h *handshake) findStdio(ctx context.Context) (*session, error) {
 	}
 	if err != nil && (s.ended() || errors.Is(err, ErrClosed)) && ctx.Err() == nil {
 		// It answered the probe, or had not seen it yet, and did not get over it.
-		h.close(s)
-		return h.legacy(ctx, versionCore)
+		return h.revive(ctx, s, err)
 	}
 	return h.orClose(s, err)
+}
+
+// revive starts a program again that ended at server/discover or soon after,
+// with err, and initializes it: an old one may not survive a request that it
+// does not know. Where the new process refuses initialize it was no old one:
+// it is asked in the modern era if it names that, and else how the first one
+// ended is what there is to tell, not a refusal that only follows from it.
+func (h *handshake) revive(ctx context.Context, s *session, err error) (*session, error) {
+	if !errors.Is(err, ErrClosed) { // an answer, and then the end
+		err = s.wrap(doing("server/discover", ""), cmp.Or(s.peer.Err(), jsonrpc.ErrClosed))
+	}
+	h.o.Log.Info("the server ended at server/discover; starting it again", "server", h.o.Name, "err", err)
+	h.close(s)
+	s, oerr := h.open(ctx, eraLegacy)
+	if oerr != nil {
+		return nil, oerr
+	}
+	again := h.initialize(ctx, s, versionCore)
+	refusal := rpcErrorOf(again)
+	switch {
+	case again == nil:
+		return s, nil
+	case slices.Contains(namedVersions(again), versionModern):
+		return h.settle(ctx, s, []string{versionModern}, nil)
+	case refusal != nil:
+		again = &sessionError{server: h.o.Name, doing: doing("server/discover", ""), err: ErrClosed, cause: err,
+			words: fmt.Sprintf("%s; started again, it refuses initialize (error %d: %s)", wordsOf(err), refusal.Code, refusal.Message)}
+	}
+	return h.orClose(s, again)
+}
+
+// wordsOf is what happened, without the server's name and what was being done.
+func wordsOf(err error) string {
+	var e *sessionError
+	if errors.As(err, &e) {
+		return e.words
+	}
+	return err.Error()
 }
 
 // findHTTP sends a modern request first, looks at what came back before it

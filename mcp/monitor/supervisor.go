@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcptasks/mcp"
+	"mcptasks/mcp/transport"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/journal"
 )
@@ -207,9 +208,19 @@ func (s *server) again(err error) {
 	s.attempts++
 	at := m.now().Add(wait)
 	s.change(func(r *taskmodel.Server) { r.RetryAt, r.Attempts = at, s.attempts })
-	s.state(taskmodel.ServerRetrying, err.Error())
+	s.state(taskmodel.ServerRetrying, err.Error()+whatToDo(err))
 	m.alarms.set(s.retry, at)
 	s.staleAll("the server is not reachable: " + err.Error())
+}
+
+// whatToDo is what a person can do about a server that is tried again by itself,
+// as a further part of the sentence, "" where that is to wait.
+func whatToDo(err error) string {
+	var exit *transport.ExitError
+	if errors.As(err, &exit) {
+		return "; it is started again by itself; if it does not stay up, run its command in a terminal and correct its entry"
+	}
+	return ""
 }
 
 // authNeeded waits for a sign-in. Polls pause; the rare tries find a sign-in

@@ -54,3 +54,21 @@ func signalName(st *os.ProcessState) string {
 }
 
 func executable(fi os.FileInfo) bool { return !fi.IsDir() && fi.Mode()&0o111 != 0 }
+
+// readNow reads what is in a pipe, and does not wait where there is nothing.
+func readNow(f *os.File, b []byte) (n int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil || len(b) == 0 {
+		return 0, err
+	}
+	if cerr := raw.Read(func(fd uintptr) bool {
+		for {
+			if n, err = syscall.Read(int(fd), b); !errors.Is(err, syscall.EINTR) {
+				return true // whatever came: true does not wait
+			}
+		}
+	}); cerr != nil {
+		return 0, cerr
+	}
+	return n, err
+}

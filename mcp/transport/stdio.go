@@ -23,6 +23,7 @@ const (
 	termGrace    = 1500 * time.Millisecond // between SIGTERM and SIGKILL
 	sweepGrace   = 500 * time.Millisecond  // for what the program left behind
 	drainGrace   = time.Second             // for output after the program's death
+	readerGrace  = 10 * time.Second        // for our own readers to come to its end, on a busy machine
 )
 
 // Stdio starts a program and speaks with it over its stdin and stdout
@@ -49,6 +50,8 @@ type ExitError struct {
 	Code    int      // -1 when a signal ended it
 	Signal  string   // "" when it exited
 	Stderr  []string // its last lines, as they were
+
+	unread bool // stderr was not read to its end: that it is silent is not known
 }
 
 // Error tells the code and the last lines of stderr.
@@ -59,7 +62,7 @@ func (e *ExitError) Error() string {
 	}
 	if n := len(e.Stderr); n > 0 {
 		s += "; the last it wrote to stderr: " + strings.Join(e.Stderr[max(0, n-3):], " | ")
-	} else {
+	} else if !e.unread {
 		s += " and wrote nothing to stderr"
 	}
 	return s
@@ -161,7 +164,7 @@ func (s *Stdio) Dial(ctx context.Context, era string) (jsonrpc.Conn, error) {
 	}
 	go func() {
 		defer close(c.stderrDone)
-		c.tail.drain(c.stderr, s.Stderr)
+		c.tail.drain(&pipeReader{f: c.stderr}, s.Stderr)
 	}()
 	go c.write()
 	close(ready)
@@ -264,7 +267,7 @@ func (c *stdioConn) Start(_ context.Context, sink jsonrpc.Sink) error {
 }
 
 func (c *stdioConn) read(sink jsonrpc.Sink) {
-	err := eachLine(c.stdout, c.max, func(b []byte) {
+	err := eachLine(&pipeReader{f: c.stdout}, c.max, func(b []byte) {
 		i := 0
 		for i < len(b) && (b[i] == ' ' || b[i] == '\t') {
 			i++
@@ -314,17 +317,20 @@ func (c *stdioConn) wait() {
 	_ = c.cmd.Wait()
 	close(c.exited)
 	c.group.sweep(sweepGrace)
-	// Whoever still holds the pipes left the group; it is not waited for.
+	// Whoever still holds the pipes left the group; it is not waited for. What the
+	// program wrote is in the pipes, and is read however late the readers run.
 	end := time.Now().Add(drainGrace)
 	_ = c.stdout.SetReadDeadline(end)
 	_ = c.stderr.SetReadDeadline(end)
 	c.stdin.Close()
-	limit := time.NewTimer(drainGrace + 500*time.Millisecond)
+	limit := time.NewTimer(drainGrace + readerGrace)
 	defer limit.Stop()
-	for _, ch := range []<-chan struct{}{c.stderrDone, c.readDone()} {
+	unread := false
+	for i, ch := range []<-chan struct{}{c.stderrDone, c.readDone()} {
 		select {
 		case <-ch:
 		case <-limit.C:
+			unread = unread || i == 0
 			limit.Reset(0)
 		}
 	}
@@ -336,7 +342,7 @@ func (c *stdioConn) wait() {
 	}
 	c.mu.Lock()
 	st := c.cmd.ProcessState
-	c.err = &ExitError{Command: c.command, Code: st.ExitCode(), Signal: signalName(st), Stderr: c.tail.last(20)}
+	c.err = &ExitError{Command: c.command, Code: st.ExitCode(), Signal: signalName(st), Stderr: c.tail.last(20), unread: unread}
 	if c.closing {
 		c.err = jsonrpc.ErrClosed
 	}
