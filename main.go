@@ -30,6 +30,7 @@ import (
 	"mcptasks/mcp/transport/signin"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui"
 	"mcptasks/ui/cli"
 	"mcptasks/ui/cli/guard"
@@ -150,7 +151,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 			w.cfg.Servers[i] = servers[j]
 		}
 	}
-	o := &cli.Opened{Log: log, Names: names(w.cfg.Servers), StdioOf: func(name string) bool {
+	o := &cli.Opened{Log: log, Schema: schemaLimits(w.cfg.File.Limits), Names: names(w.cfg.Servers), StdioOf: func(name string) bool {
 		i := slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == name })
 		return i >= 0 && servers[i].Stdio()
 	}, Sampling: setup.Sampling(servers)}
@@ -183,7 +184,7 @@ func (w *wiring) open(ctx context.Context, g cli.Global) (*cli.Opened, error) {
 		Readonly: g.Readonly, Log: log, Version: version().Module,
 		FetchResults: g.Fetch || !g.Headless, NoAsk: g.Headless && !g.Fetch, Glance: g.Glance,
 		MaxTasksPerServer: f.Limits.TasksPerServer, MaxResultBytes: int64(f.Limits.Result), MaxDepth: f.Limits.Depth, PollMin: time.Duration(f.Poll.Min),
-		WireEntries: f.Limits.Log, MaxQuestions: f.Limits.Questions,
+		WireEntries: f.Limits.Log, MaxQuestions: f.Limits.Questions, Schema: schemaLimits(f.Limits),
 	}
 	opts.Forgetful = forgetful
 	if memory != nil {
@@ -348,7 +349,7 @@ func (w *wiring) uiOptions(g cli.Global, o *cli.Opened) (ui.Options, error) {
 		return ui.Options{}, err
 	}
 	opts := ui.Options{
-		Keys: &keys, Theme: f.UI.Theme, Themes: f.UI.Themes, Mouse: f.UI.Mouse, Views: f.Views, Readonly: g.Readonly, LogFile: g.Log,
+		Keys: &keys, Theme: f.UI.Theme, Themes: f.UI.Themes, Mouse: f.UI.Mouse, Views: f.Views, Readonly: g.Readonly, Schema: schemaLimits(f.Limits), LogFile: g.Log,
 		NoSide: f.UI.Details == "none" || f.UI.Details == "full",
 		List:   list.Options{Columns: f.UI.Columns, Sort: board.SortColumn(f.UI.Sort), Group: f.UI.Group, Empty: w.empty()},
 		Notify: notify.Rules{Hook: f.Notify.Hook, OnlyAfter: time.Duration(f.Notify.OnlyAfter), Filter: f.Notify.Filter,
@@ -380,6 +381,11 @@ func (w *wiring) uiOptions(g cli.Global, o *cli.Opened) (ui.Options, error) {
 		opts.Theme = "mono"
 	}
 	return opts, nil
+}
+
+// schemaLimits are those of the forms.
+func schemaLimits(l config.Limits) form.Limits {
+	return form.Limits{Bytes: int(l.Schema), Depth: l.SchemaDepth, Fields: l.SchemaFields, Options: l.SchemaChoices}
 }
 
 // off reports whether something that is on by itself was switched off.

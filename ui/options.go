@@ -11,6 +11,7 @@ import (
 	"mcptasks/keymap"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui/list"
 	"mcptasks/ui/notify"
 )
@@ -31,6 +32,7 @@ type Options struct {
 	// them for this run only.
 	ViewsFile string
 	Notify    notify.Rules
+	Schema    form.Limits // of what a form asks for
 	Readonly  bool
 	SaveDir   string // where files are saved; "": the working directory
 	LogFile   string // for :log; "" has none

@@ -25,7 +25,7 @@ func (m *model) openQuestion(id taskmodel.QuestionID) tea.Cmd {
 		m.say("The server no longer asks this.", true)
 		return nil
 	}
-	m.push(ask.New(q, m.generationOf(q)))
+	m.push(ask.New(q, m.generationOf(q), m.opt.Schema))
 	if q.Kind != taskmodel.AskSampling || m.opt.Sampling == nil || len(q.Draft) > 0 {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (m *model) openStart(a act.OpenStart) tea.Cmd {
 		r := c.Request
 		recent = append(recent, start.Call{Server: r.Server, Tool: r.Tool, Args: r.Args, TTL: r.TTL, Plain: r.Plain})
 	}
-	s := start.New(a.Server, recent)
+	s := start.New(a.Server, recent, m.opt.Schema)
 	s.Under(a.TaskID)
 	if a.Tool != "" && !s.Choose(&m.env, a.Server, a.Tool, a.Args) {
 		m.say(fmt.Sprintf("%s has no tool called %q that is known here.", safe.Line(a.Server), safe.Line(a.Tool)), true)

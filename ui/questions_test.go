@@ -10,6 +10,8 @@ import (
 	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
 	"mcptasks/taskmodel/board"
+	"mcptasks/taskmodel/form"
+	"mcptasks/ui"
 )
 
 func TestQuestionNeverStealsTheKeyboard(t *testing.T) {
@@ -393,4 +395,26 @@ func TestS8_FormOfATaskThatIsGone(t *testing.T) {
 			t.Errorf("the row says %q", row)
 		}
 	})
+}
+
+// What a person allows a form to cost holds for the form that is shown.
+func TestFormsKeepToTheConfiguredLimits(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limits form.Limits
+		sees   []string
+	}{
+		"as they are":   {form.Limits{}, []string{"Decision", "Canary share"}},
+		"fewer fields":  {form.Limits{Fields: 1}, []string{"at most 1 are shown", "limits.schema_fields", "JSON only"}},
+		"fewer levels":  {form.Limits{Depth: 2}, []string{"nested more than 2", "limits.schema_depth", "JSON only"}},
+		"fewer bytes":   {form.Limits{Bytes: 20}, []string{"at most 20 are read", "(limits.schema)", "JSON only"}},
+		"fewer choices": {form.Limits{Options: 1}, []string{"at most 1 are shown", "limits.schema_choices", "Canary share"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				term := run(t, fleet(), 130, 40, func(o *ui.Options) { o.Schema = tc.limits })
+				term.Press("j", "a")
+				term.See(tc.sees...)
+			})
+		})
+	}
 }

@@ -114,6 +114,10 @@ questions = 7
 log = 500
 result = 4096
 results_total = "1 GB"
+schema = "1MiB"
+schema_depth = 100
+schema_fields = 300
+schema_choices = 2000
 [history]
 days = 30
 megabytes = 100
@@ -135,7 +139,7 @@ megabytes = 100
 	if got, want := lab.Target(), "lab -v ${A} (in /tmp)"; got != want {
 		t.Errorf("target = %q, want %q", got, want)
 	}
-	if c.File.Limits.Message != 64<<20 || c.File.Limits.Result != 4096 || c.File.Limits.Questions != 7 || c.File.Limits.ResultsTotal != 1e9 || c.File.History.Days != 30 {
+	if c.File.Limits.Message != 64<<20 || c.File.Limits.Result != 4096 || c.File.Limits.Questions != 7 || c.File.Limits.Schema != 1<<20 || c.File.Limits.SchemaDepth != 100 || c.File.Limits.SchemaFields != 300 || c.File.Limits.SchemaChoices != 2000 || c.File.Limits.ResultsTotal != 1e9 || c.File.History.Days != 30 {
 		t.Errorf("limits = %+v, history %+v", c.File.Limits, c.File.History)
 	}
 	if n := c.File.Notify; n.Title == nil || *n.Title || n.Status == nil || *n.Status || !n.Focused || n.Style != "osc777" {
@@ -154,6 +158,14 @@ func TestOwnFileFaultsNameLineAndNearestKey(t *testing.T) {
 		{"bad duration", "[poll]\nmin = \"soon\"\n", `no duration`},
 		{"bad word", "[servers.ci]\nurl = \"http://x\"\ngeneration = \"2030\"\n", `config.toml:3: servers.ci.generation = "2030": it is one of auto, draft`},
 		{"bad word in a table on one line", "[servers]\nci = { url = \"http://x\",\n  oauth = { grant = \"x\" } }\n", `config.toml:3: servers.ci.oauth.grant = "x"`},
+		{"negative bound", "[limits]\ndepth = 5\nschema_fields = -1\n", `config.toml:3: limits.schema_fields = -1: it is a number of 1 or more; leave it out for the default`},
+		{"negative depth", "[limits]\ndepth = -5\n", `config.toml:2: limits.depth = -5: it is a number of 1 or more`},
+		{"excessive depth", "[limits]\nschema_depth = 100000\n", `config.toml:2: limits.schema_depth = 100000: it is 1000 at most`},
+		{"excessive fields", "[limits]\nschema_fields = 5001\n", `config.toml:2: limits.schema_fields = 5001: it is 5000 at most`},
+		{"excessive choices", "[limits]\nschema_choices = 50001\n", `limits.schema_choices = 50001: it is 50000 at most`},
+		{"excessive schema", "[limits]\nschema = \"1GB\"\n", `config.toml:2: limits.schema = 1000000000 bytes: it is 16777216 (16 MiB) at most`},
+		{"no size", "[limits]\nschema = \"large\"\n", `no size such as`},
+		{"near key", "[limits]\nschema_field = 1\n", `did you mean "schema_fields"?`},
 		{"slash", "[servers.\"a/b\"]\nurl = \"http://x\"\n", `config.toml:1: server "a/b": a server's name holds no /`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

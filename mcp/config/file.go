@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,7 +123,22 @@ type Limits struct {
 	Log            int  `toml:"log"`
 	Result         Size `toml:"result"`
 	ResultsTotal   Size `toml:"results_total"`
+	// Of the schema of which a form is made.
+	Schema        Size `toml:"schema"`
+	SchemaDepth   int  `toml:"schema_depth"`
+	SchemaFields  int  `toml:"schema_fields"`
+	SchemaChoices int  `toml:"schema_choices"` // of one field
 }
+
+// What a form's schema may be allowed to cost at most: a form is read and drawn
+// on the goroutine that has the keyboard, and its depth is that of its reader's
+// stack.
+const (
+	mostSchema        = 16 << 20
+	mostSchemaDepth   = 1000
+	mostSchemaFields  = 5000
+	mostSchemaChoices = 50_000
+)
 
 // A Duration is written as in "2s" or "10m".
 type Duration time.Duration
@@ -247,6 +263,24 @@ func check(f File) []fault {
 	oneOf("ui.group", f.UI.Group, "server", "status", "none")
 	oneOf("ui.sort", f.UI.Sort, "needs", "status", "server", "tool", "id", "message", "progress", "age", "ttl", "heard")
 	oneOf("ui.details", f.UI.Details, "right", "full", "none")
+	for _, n := range []struct {
+		key        string
+		have, most int
+	}{
+		{"depth", f.Limits.Depth, math.MaxInt}, {"tasks_per_server", f.Limits.TasksPerServer, math.MaxInt}, {"questions", f.Limits.Questions, math.MaxInt},
+		{"log", f.Limits.Log, math.MaxInt}, {"schema_depth", f.Limits.SchemaDepth, mostSchemaDepth},
+		{"schema_fields", f.Limits.SchemaFields, mostSchemaFields}, {"schema_choices", f.Limits.SchemaChoices, mostSchemaChoices},
+	} {
+		switch key := "limits." + n.key; {
+		case n.have < 0:
+			faults = append(faults, fault{key, fmt.Sprintf("%s = %d: it is a number of 1 or more; leave it out for the default", key, n.have)})
+		case n.have > n.most:
+			faults = append(faults, fault{key, fmt.Sprintf("%s = %d: it is %d at most", key, n.have, n.most)})
+		}
+	}
+	if f.Limits.Schema > mostSchema {
+		faults = append(faults, fault{"limits.schema", fmt.Sprintf("limits.schema = %d bytes: it is %d (16 MiB) at most", f.Limits.Schema, mostSchema)})
+	}
 	return faults
 }
 

@@ -122,7 +122,8 @@ var defaults = map[string]string{
 	"ui.group": "none", "ui.sort": "needs", "ui.details": "right", "notify.bell": "true", "notify.terminal": "true", "notify.hook": "none",
 	"notify.title": "true", "notify.status": "true", "notify.focused": "false", "notify.style": "osc9",
 	"notify.only_after": "always", "notify.filter": "all", "limits.message": "64 MiB", "limits.depth": "1000", "limits.tasks_per_server": "200000", "limits.questions": "1000",
-	"limits.log": "5000", "limits.result": "4 MiB", "limits.results_total": "256 MiB", "history.days": "90", "history.megabytes": "500", "import.none": "false",
+	"limits.log": "5000", "limits.result": "4 MiB", "limits.results_total": "256 MiB", "limits.schema": "256 KiB",
+	"limits.schema_depth": "64", "limits.schema_fields": "200", "limits.schema_choices": "1000", "history.days": "90", "history.megabytes": "500", "import.none": "false",
 }
 
 func words(v reflect.Value) string {

@@ -7,6 +7,7 @@ import (
 
 	"mcptasks/mcp"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/form"
 	"mcptasks/taskmodel/journal"
 )
 
@@ -57,6 +58,7 @@ type Options struct {
 	MaxTasksPerServer int           // 200,000
 	MaxQuestions      int           // open at once, of a server: 1,000
 	MaxResultBytes    int64         // kept per result, 4 MiB
+	Schema            form.Limits   // of what a form asks for
 	WireEntries       int           // 5,000 in memory
 	WireBytes         int64         // 16 MiB in memory
 	PollMin           time.Duration // user's minimum; 0: 500 ms floor only

@@ -71,7 +71,7 @@ func (m *Monitor) Start(ctx context.Context, r StartRequest) (StartReply, error)
 // is what the call would have given.
 func (s *server) outcomePages(t taskmodel.Task) {
 	wanted := mcp.URLElicitations(t.Outcome.Err)
-	if wanted == nil || !s.m.o.FetchResults || !t.Ours || t.Tool == "" || !s.keeps(t.Tool) || form.Asks(s.schema(t.Tool)) {
+	if wanted == nil || !s.m.o.FetchResults || !t.Ours || t.Tool == "" || !s.keeps(t.Tool) || form.Asks(s.schema(t.Tool), s.m.o.Schema) {
 		return // not ours to call again, or with what is not kept
 	}
 	s.putPages(taskmodel.Call{Tool: t.Tool, Args: t.Args, TTL: t.AskedTTL.Duration}, t.Key, wanted)

@@ -305,7 +305,7 @@ func (s *server) hide(schema, content json.RawMessage) json.RawMessage {
 	if len(content) == 0 || len(schema) == 0 {
 		return content
 	}
-	found, rest, err := form.SplitSecrets(schema, content)
+	found, rest, err := form.SplitSecrets(schema, content, s.m.o.Schema)
 	if err != nil {
 		return content // there is no form then: it was written as JSON
 	}

@@ -150,6 +150,31 @@ func TestSecretsAreSentAndNotKept(t *testing.T) {
 	kept(t, dir, secret)
 }
 
+// Where a person allows larger forms, what is secret in them is not kept either.
+func TestSecretsOfLargeFormsAreNotKept(t *testing.T) {
+	var schema strings.Builder
+	schema.WriteString(`{"type":"object","properties":{"pin":{"type":"string","format":"password"}`)
+	for i := range 250 { // more than the default allows
+		fmt.Fprintf(&schema, `,"f%d":{"type":"string"}`, i)
+	}
+	schema.WriteString("}}")
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		f.input = json.RawMessage(schema.String())
+		r := run(t, func(o *Options) { o.Schema.Fields = 300 }, []string{"ci"}, f)
+		if _, err := r.m.Tools(t.Context(), "ci"); err != nil {
+			t.Fatal(err)
+		}
+		started, err := r.m.Start(t.Context(), StartRequest{Server: "ci", Tool: "build", Args: json.RawMessage(`{"f1":"x","pin":"1234567"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.task("ci", started.Key.ID); string(got.Args) != `{"f1":"x"}` {
+			t.Errorf("the arguments are kept as %s", got.Args)
+		}
+	})
+}
+
 // kept fails when a text is in a file of a folder.
 func kept(t *testing.T, dir, text string) {
 	t.Helper()

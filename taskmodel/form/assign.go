@@ -12,8 +12,8 @@ import (
 // the same key several times. Members stand in the schema's order, those that
 // it does not name after them. It does not check the whole against the schema;
 // ValidateAnswer does. Its errors are sentences.
-func ParseAssignments(schema json.RawMessage, words []string) (json.RawMessage, error) {
-	f, err := Parse(schema, Limits{})
+func ParseAssignments(schema json.RawMessage, words []string, l Limits) (json.RawMessage, error) {
+	f, err := Parse(schema, l)
 	if err != nil {
 		f = &Form{} // --no-check may still want to send it
 	}

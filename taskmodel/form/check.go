@@ -113,8 +113,8 @@ func (f *Form) CheckJSON(raw []byte) []Problem {
 // ValidateAnswer checks an answer against its schema and gives every fault
 // with its path; none means that it may be sent. A schema that cannot be used
 // is itself a fault.
-func ValidateAnswer(schema, content json.RawMessage) []Problem {
-	f, err := Parse(schema, Limits{})
+func ValidateAnswer(schema, content json.RawMessage, l Limits) []Problem {
+	f, err := Parse(schema, l)
 	if err != nil {
 		return []Problem{{Field: -1, Message: "cannot be checked: " + err.Error()}}
 	}

@@ -482,7 +482,7 @@ func TestWholeAnswerRules(t *testing.T) {
 func TestValidateAnswer(t *testing.T) {
 	schema := `{"type":"object","properties":{"version":{"type":"string","pattern":"^v"},"n":{"type":"integer","maximum":50},"r":{"type":"array","items":{"enum":["eu","us"]}}},"required":["version","go"]}`
 	var got []string
-	for _, p := range ValidateAnswer(json.RawMessage(schema), json.RawMessage(`{"version":"2","n":"x","r":["eu","mars"]}`)) {
+	for _, p := range ValidateAnswer(json.RawMessage(schema), json.RawMessage(`{"version":"2","n":"x","r":["eu","mars"]}`), Limits{}) {
 		got = append(got, p.String())
 	}
 	all := strings.Join(got, "\n")
@@ -491,15 +491,15 @@ func TestValidateAnswer(t *testing.T) {
 			t.Errorf("missing %q in\n%s", want, all)
 		}
 	}
-	if ps := ValidateAnswer(json.RawMessage(schema), json.RawMessage(`{"version":"v2","go":true}`)); len(ps) != 0 {
+	if ps := ValidateAnswer(json.RawMessage(schema), json.RawMessage(`{"version":"v2","go":true}`), Limits{}); len(ps) != 0 {
 		t.Error(ps)
 	}
 	for _, bad := range []string{``, `[]`, `{`, `{"version":1e999999999}`} {
-		if ps := ValidateAnswer(json.RawMessage(schema), json.RawMessage(bad)); len(ps) == 0 {
+		if ps := ValidateAnswer(json.RawMessage(schema), json.RawMessage(bad), Limits{}); len(ps) == 0 {
 			t.Errorf("%q is fine", bad)
 		}
 	}
-	if ps := ValidateAnswer(nil, json.RawMessage(`{"x":1}`)); len(ps) != 0 {
+	if ps := ValidateAnswer(nil, json.RawMessage(`{"x":1}`), Limits{}); len(ps) != 0 {
 		t.Error(ps)
 	}
 }
@@ -527,13 +527,48 @@ func TestParseAssignments(t *testing.T) {
 		{[]string{"n=1", "n=2"}, `error: n is given twice`}, {[]string{"tags:=[]", "tags=a"}, `error: tags is given twice`},
 		{[]string{"o=x"}, `error: o is not a single value: write o:=JSON`},
 	} {
-		got, err := ParseAssignments(schema, c.in)
+		got, err := ParseAssignments(schema, c.in, Limits{})
 		s := string(got)
 		if err != nil {
 			s = "error: " + err.Error()
 		}
 		if s != c.want && !(strings.HasPrefix(c.want, "error") && strings.HasPrefix(s, c.want)) {
 			t.Errorf("%v: %s, want %s", c.in, s, c.want)
+		}
+	}
+}
+
+// What is refused by the defaults is a form where more is allowed, and says
+// which setting allows it.
+func TestLimitsAreSettable(t *testing.T) {
+	var fields, choices strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&fields, `,"f%d":{"type":"string"}`, i)
+	}
+	for i := range 1500 {
+		fmt.Fprintf(&choices, `,"c%d"`, i)
+	}
+	for name, c := range map[string]struct {
+		schema  string
+		more    Limits
+		setting string
+	}{
+		"depth":   {strings.Repeat(`{"properties":{"a":`, 50) + `{}` + strings.Repeat(`}}`, 50), Limits{Depth: 101}, "limits.schema_depth"},
+		"size":    {`{"title":"` + strings.Repeat("x", 300<<10) + `","properties":{"a":{"type":"string"}}}`, Limits{Bytes: 1 << 20}, "limits.schema)"},
+		"fields":  {`{"properties":{` + fields.String()[1:] + `}}`, Limits{Fields: 300}, "limits.schema_fields"},
+		"choices": {`{"properties":{"a":{"enum":[` + choices.String()[1:] + `]}}}`, Limits{Options: 1500}, "limits.schema_choices"},
+	} {
+		f, err := Parse(json.RawMessage(c.schema), Limits{})
+		why := fmt.Sprint(err)
+		if err == nil && len(f.Fields) == 1 {
+			why = f.Fields[0].Unsupported
+		}
+		if !strings.Contains(why, c.setting) {
+			t.Errorf("%s: %s", name, why)
+		}
+		f, err = Parse(json.RawMessage(c.schema), c.more)
+		if err != nil || len(f.Fields) == 0 || f.Fields[0].Kind == JSON && name == "choices" {
+			t.Errorf("%s with more allowed: %v %+v", name, err, f)
 		}
 	}
 }

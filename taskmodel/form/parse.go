@@ -34,7 +34,7 @@ type Form struct {
 func Parse(schema json.RawMessage, l Limits) (*Form, error) {
 	l = l.filled()
 	if len(schema) > l.Bytes {
-		return nil, &LimitError{fmt.Sprintf("The schema is %d bytes long; at most %d are read.", len(schema), l.Bytes)}
+		return nil, &LimitError{fmt.Sprintf("The schema is %d bytes long; at most %d are read (limits.schema).", len(schema), l.Bytes)}
 	}
 	if len(strings.TrimSpace(string(schema))) == 0 {
 		schema = json.RawMessage(`{"type":"object"}`)
@@ -43,7 +43,7 @@ func Parse(schema json.RawMessage, l Limits) (*Form, error) {
 	if err != nil {
 		var le *LimitError
 		if errors.As(err, &le) {
-			return nil, &LimitError{"The schema is refused. " + le.Text}
+			return nil, &LimitError{"The schema is refused. " + strings.Replace(le.Text, tooDeep, fmt.Sprintf("It is nested more than %d levels deep (limits.schema_depth).", l.Depth), 1)}
 		}
 		return nil, fmt.Errorf("the schema is no JSON: %w", err)
 	}
@@ -83,7 +83,7 @@ func Parse(schema json.RawMessage, l Limits) (*Form, error) {
 		props = newObject()
 	}
 	if len(props.keys) > l.Fields {
-		return nil, &LimitError{fmt.Sprintf("The schema has %d fields; at most %d are shown.", len(props.keys), l.Fields)}
+		return nil, &LimitError{fmt.Sprintf("The schema has %d fields; at most %d are shown (limits.schema_fields).", len(props.keys), l.Fields)}
 	}
 	required, _ := root.get("required").([]any)
 	for _, name := range props.keys {
@@ -292,7 +292,7 @@ func isNull(o *object) bool { return o.str("type") == "null" }
 func (p *parser) kind(f *Field, o *object) {
 	if opts, ok := p.options(o); ok {
 		if len(opts) > p.limits.Options {
-			f.Kind, f.Unsupported = JSON, fmt.Sprintf("It has %d choices; at most %d are shown.", len(opts), p.limits.Options)
+			f.Kind, f.Unsupported = JSON, fmt.Sprintf("It has %d choices; at most %d are shown (limits.schema_choices).", len(opts), p.limits.Options)
 			return
 		}
 		f.Kind, f.Options = Choice, opts

@@ -150,7 +150,7 @@ func TestWhatTheFormLetsThroughIsWhatValidates(t *testing.T) {
 			} else {
 				blocked++
 			}
-			if ps := ValidateAnswer(json.RawMessage(text), content); (len(ps) == 0) != (verdict == nil) {
+			if ps := ValidateAnswer(json.RawMessage(text), content, Limits{}); (len(ps) == 0) != (verdict == nil) {
 				t.Fatalf("seed %d: ValidateAnswer %v, the validator %v", seed, ps, verdict)
 			}
 			// a draft that is kept and taken up again says the same

@@ -118,8 +118,8 @@ func (f *Form) Hidden(content json.RawMessage) json.RawMessage {
 // SplitSecrets gives what is secret in an answer to a schema, and the answer
 // without it. A schema that cannot be used is an error: what is secret is not
 // known.
-func SplitSecrets(schema, content json.RawMessage) (secrets []Member, rest json.RawMessage, err error) {
-	f, err := Parse(schema, Limits{})
+func SplitSecrets(schema, content json.RawMessage, l Limits) (secrets []Member, rest json.RawMessage, err error) {
+	f, err := Parse(schema, l.wide())
 	if err != nil {
 		return nil, content, fmt.Errorf("looking for secrets: %w", err)
 	}
@@ -128,21 +128,21 @@ func SplitSecrets(schema, content json.RawMessage) (secrets []Member, rest json.
 }
 
 // Asks reports whether a schema asks for something secret.
-func Asks(schema json.RawMessage) bool {
+func Asks(schema json.RawMessage, l Limits) bool {
 	if !bytes.Contains(schema, []byte("password")) && !bytes.Contains(schema, []byte("writeOnly")) && !bytes.Contains(schema, []byte(`\u`)) {
 		return false
 	}
-	f, err := Parse(schema, Limits{})
+	f, err := Parse(schema, l.wide())
 	return err == nil && f.hasSecrets()
 }
 
 // Shown is an answer to a schema as it may be shown: what is secret in it is
 // Masked.
-func Shown(schema, content json.RawMessage) json.RawMessage {
-	if !Asks(schema) {
+func Shown(schema, content json.RawMessage, l Limits) json.RawMessage {
+	if !Asks(schema, l) {
 		return content
 	}
-	f, err := Parse(schema, Limits{})
+	f, err := Parse(schema, l.wide())
 	if err != nil {
 		return content
 	}

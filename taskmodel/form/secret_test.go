@@ -2,6 +2,7 @@ package form
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ func TestSecrets(t *testing.T) {
 		"no object":          {`{"properties":{"pin":{"type":"string","format":"password"}}}`, `[1]`, `[1]`, `[1]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			secrets, rest, err := SplitSecrets(json.RawMessage(tc.schema), json.RawMessage(tc.content))
+			secrets, rest, err := SplitSecrets(json.RawMessage(tc.schema), json.RawMessage(tc.content), Limits{})
 			if err != nil || string(rest) != tc.rest || (len(secrets) > 0) != (tc.rest != tc.content) {
 				t.Errorf("%v, %s, %v", secrets, rest, err)
 			}
@@ -43,7 +44,37 @@ func TestSecrets(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := SplitSecrets(json.RawMessage(`{`), json.RawMessage(`{}`)); err == nil {
+	if _, _, err := SplitSecrets(json.RawMessage(`{`), json.RawMessage(`{}`), Limits{}); err == nil {
 		t.Error("a broken schema hides nothing without a word")
+	}
+}
+
+// A bound that a person sets lower makes no secret plain; one that is set
+// higher finds the secrets of what is shown then.
+func TestSecretsWithOtherLimits(t *testing.T) {
+	schema := func(n int) json.RawMessage {
+		var b strings.Builder
+		b.WriteString(`{"type":"object","properties":{"pin":{"type":"string","format":"password"}`)
+		for i := 1; i < n; i++ {
+			fmt.Fprintf(&b, `,"f%d":{"type":"string"}`, i)
+		}
+		return json.RawMessage(b.String() + "}}")
+	}
+	content := json.RawMessage(`{"pin":"1234567","f1":"x"}`)
+	for _, tc := range []struct {
+		fields int
+		limits Limits
+		found  bool
+	}{
+		{50, Limits{}, true}, {50, Limits{Fields: 1, Bytes: 10, Depth: 1}, true}, {300, Limits{}, false}, {300, Limits{Fields: 300}, true},
+	} {
+		s := schema(tc.fields)
+		_, rest, err := SplitSecrets(s, content, tc.limits)
+		if (err == nil) != tc.found || tc.found != (string(rest) == `{"f1":"x"}`) || Asks(s, tc.limits) != tc.found {
+			t.Errorf("%d fields with %+v: %s %v", tc.fields, tc.limits, rest, err)
+		}
+		if shown := string(Shown(s, content, tc.limits)); strings.Contains(shown, "1234567") == tc.found {
+			t.Errorf("%d fields with %+v: shown as %s", tc.fields, tc.limits, shown)
+		}
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Limits bound what a schema may cost. The zero value stands for
-// the defaults.
+// Limits bound what a schema may cost. The zero value of each stands for its
+// default. Whoever reads the same schema has to use the same ones: to one it
+// has fields, some of them secret, and to another it is too large to say.
 type Limits struct {
 	Bytes   int // of the schema's text
 	Depth   int // of nesting in the schema's text
@@ -41,6 +42,16 @@ func (l Limits) filled() Limits {
 	}
 	return l
 }
+
+// wide are limits that are not below the defaults: what is secret in an answer is
+// found, too, where a person wants no form of so large a schema.
+func (l Limits) wide() Limits {
+	l = l.filled()
+	return Limits{Bytes: max(l.Bytes, defaults.Bytes), Depth: max(l.Depth, defaults.Depth), Fields: max(l.Fields, defaults.Fields),
+		Options: max(l.Options, defaults.Options), Cost: max(l.Cost, defaults.Cost)}
+}
+
+const tooDeep = "It is nested too deeply."
 
 // A LimitError says that a schema is over a limit; its text is a sentence.
 type LimitError struct{ Text string }
@@ -108,7 +119,7 @@ func decodeValue(d *json.Decoder, depth int) (any, error) {
 	switch t := t.(type) {
 	case json.Delim:
 		if depth <= 0 {
-			return nil, &LimitError{"It is nested too deeply."}
+			return nil, &LimitError{tooDeep}
 		}
 		if t == '[' {
 			list := []any{}

@@ -15,6 +15,7 @@ import (
 	"mcptasks/keymap"
 	"mcptasks/mcp/monitor"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui/act"
 	"mcptasks/ui/formview"
 	"mcptasks/ui/kit"
@@ -35,9 +36,10 @@ type CalledMsg struct{ Server, Tool string }
 // Done closes the screen of a question, wherever it stands.
 type Done struct{ ID taskmodel.QuestionID }
 
-// New opens a question; gen is what its server speaks, "" when not known.
-func New(q taskmodel.Question, gen taskmodel.Generation) *Ask {
-	return &Ask{q: q, model: formview.New(q, gen)}
+// New opens a question; gen is what its server speaks, "" when not known, and l
+// bounds its form.
+func New(q taskmodel.Question, gen taskmodel.Generation, l form.Limits) *Ask {
+	return &Ask{q: q, model: formview.New(q, gen, l)}
 }
 
 // ID is the question shown.

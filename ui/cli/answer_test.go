@@ -72,7 +72,7 @@ func TestSamplingAtTheTerminal(t *testing.T) {
 			}
 		})
 	}
-	s := &session{run: &run{env: Env{Stderr: io.Discard, ReadLine: NewLines(strings.NewReader("")).Read}}}
+	s := &session{run: &run{env: Env{Stderr: io.Discard, ReadLine: NewLines(strings.NewReader("")).Read}}, o: &Opened{}}
 	if _, err := s.askPerson(t.Context(), q); classify(err, "").Kind != "input_needed" {
 		t.Errorf("at the end of input: %v", err)
 	}

@@ -20,6 +20,7 @@ import (
 // carries only the answer. It lasts for one question.
 type terminal struct {
 	out    io.Writer
+	schema form.Limits // of what a form asks for
 	read   func() (string, error)
 	secret func(prompt string) (string, error) // what is typed does not show; nil: it does
 }
@@ -50,7 +51,7 @@ func (t *terminal) aside(line string, err error) (string, error) {
 
 // askPerson asks one question at the terminal, field by field, until ctx ends.
 func (s *session) askPerson(ctx context.Context, q taskmodel.Question) (taskmodel.Answer, error) {
-	t := &terminal{out: s.env.Stderr, read: func() (string, error) { return s.env.ReadLine(ctx) }}
+	t := &terminal{out: s.env.Stderr, schema: s.o.Schema, read: func() (string, error) { return s.env.ReadLine(ctx) }}
 	if s.env.ReadPassword != nil {
 		t.secret = func(prompt string) (string, error) { return s.env.ReadPassword(ctx, prompt) }
 	}
@@ -177,7 +178,7 @@ func (t *terminal) askSampling(q taskmodel.Question, ans taskmodel.Answer, draft
 }
 
 func (t *terminal) askForm(q taskmodel.Question, ans taskmodel.Answer) (taskmodel.Answer, error) {
-	f, err := form.Parse(q.Schema, form.Limits{})
+	f, err := form.Parse(q.Schema, t.schema)
 	if err != nil {
 		t.say("The form cannot be shown: %v", err)
 		return t.choose(ans, "d decline, c cancel", "dc")

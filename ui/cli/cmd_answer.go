@@ -73,7 +73,7 @@ func (r *run) answerCmd() *cobra.Command {
 					ans.Action = taskmodel.Cancel
 				case cmd.Flags().Changed("accept"):
 					ans.Action = taskmodel.Accept
-					if ans.Content, err = acceptContent(q, accept); err != nil {
+					if ans.Content, err = acceptContent(q, accept, s.o.Schema); err != nil {
 						return err
 					}
 				default:
@@ -102,7 +102,7 @@ func (r *run) answerCmd() *cobra.Command {
 }
 
 // acceptContent checks what a person gave against what is asked.
-func acceptContent(q taskmodel.Question, text string) (json.RawMessage, error) {
+func acceptContent(q taskmodel.Question, text string, l form.Limits) (json.RawMessage, error) {
 	content := json.RawMessage(strings.TrimSpace(text))
 	if q.Kind == taskmodel.AskURL {
 		return nil, nil
@@ -111,7 +111,7 @@ func acceptContent(q taskmodel.Question, text string) (json.RawMessage, error) {
 		return nil, usagef("--accept: the content is no JSON")
 	}
 	if q.Kind == taskmodel.AskForm {
-		if problems := form.ValidateAnswer(q.Schema, content); len(problems) > 0 {
+		if problems := form.ValidateAnswer(q.Schema, content, l); len(problems) > 0 {
 			return nil, failf("usage", q.ID.Server, "the answer does not fit the question %q: %s; nothing was sent", safe.Line(q.Key), problemWords(problems))
 		}
 	}
@@ -372,7 +372,7 @@ func (s *session) onInput(ctx context.Context, q taskmodel.Question) error {
 		if q.Kind != taskmodel.AskForm {
 			return failf("input_needed", q.ID.Server, "%s asks for a %s, which --on-input accept=JSON cannot answer", who, q.Kind)
 		}
-		content, err := acceptContent(q, strings.TrimPrefix(policy, "accept="))
+		content, err := acceptContent(q, strings.TrimPrefix(policy, "accept="), s.o.Schema)
 		if err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func (s *session) arguments(ctx context.Context, server, tool string, pairs []st
 	case argsJSON != "":
 		raw = json.RawMessage(argsJSON)
 	case len(pairs) > 0:
-		if raw, err = form.ParseAssignments(schema, pairs); err != nil {
+		if raw, err = form.ParseAssignments(schema, pairs, s.o.Schema); err != nil {
 			return nil, usagef("%v", err)
 		}
 	}
@@ -110,7 +110,7 @@ func (s *session) arguments(ctx context.Context, server, tool string, pairs []st
 	if noCheck {
 		return raw, nil
 	}
-	if problems := form.ValidateAnswer(schema, raw); len(problems) > 0 {
+	if problems := form.ValidateAnswer(schema, raw, s.o.Schema); len(problems) > 0 {
 		return nil, failf("usage", server, "the arguments do not fit %s: %s%s (--no-check sends them all the same)", tool, problemWords(problems), strangers(schema, raw))
 	}
 	return raw, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui"
 )
 
@@ -86,6 +87,7 @@ type Opened struct {
 	Memory  Memory                          // nil: no memory
 	Trouble func() string                   // what keeps Memory from being written at present, "" for nothing; nil: nobody knows
 	Notes   []string                        // what to say on stderr: no memory, a damaged file set aside, …
+	Schema  form.Limits                     // of what a form asks for
 	StdioOf func(server string) bool        // its tasks end with the process
 	Log     *slog.Logger                    // the program's own; nil: none
 	Close   func() error

@@ -63,7 +63,7 @@ func TestVariables(t *testing.T) {
 func TestAskingEndsWithTheCommand(t *testing.T) {
 	in, _ := io.Pipe()
 	q := taskmodel.Question{Kind: taskmodel.AskForm, Schema: json.RawMessage(`{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}`)}
-	s := &session{run: &run{env: Env{Stderr: io.Discard, ReadLine: NewLines(in).Read}}}
+	s := &session{run: &run{env: Env{Stderr: io.Discard, ReadLine: NewLines(in).Read}}, o: &Opened{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if _, err := s.askPerson(ctx, q); !errors.Is(err, context.Canceled) {
@@ -72,7 +72,7 @@ func TestAskingEndsWithTheCommand(t *testing.T) {
 	q.Schema = json.RawMessage(`{"type":"object","properties":{"p":{"type":"string","format":"password"}}}`)
 	var said bytes.Buffer
 	s = &session{run: &run{env: Env{Stderr: &said, ReadLine: NewLines(strings.NewReader("s\n")).Read,
-		ReadPassword: func(context.Context, string) (string, error) { return "hunter2", nil }}}}
+		ReadPassword: func(context.Context, string) (string, error) { return "hunter2", nil }}}, o: &Opened{}}
 	a, err := s.askPerson(t.Context(), q)
 	if err != nil || string(a.Content) != `{"p":"hunter2"}` || strings.Contains(said.String(), "hunter2") {
 		t.Errorf("%+v, %v; said: %s", a, err, said.String())

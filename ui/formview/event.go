@@ -7,6 +7,7 @@ import (
 
 	"mcptasks/keymap"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui/theme"
 )
 
@@ -60,11 +61,12 @@ type Model interface {
 }
 
 // New makes the view of a question, with its kept draft. gen is what its server
-// speaks, "" when that is not known: it decides what can be said in answer.
-func New(q taskmodel.Question, gen taskmodel.Generation) Model {
+// speaks, "" when that is not known: it decides what can be said in answer. l
+// bounds the schema of which a form is made.
+func New(q taskmodel.Question, gen taskmodel.Generation, l form.Limits) Model {
 	switch q.Kind {
 	case taskmodel.AskForm:
-		return newQuestion(q, gen)
+		return newQuestion(q, gen, l)
 	case taskmodel.AskSampling:
 		return newSampling(q, gen)
 	case taskmodel.AskURL:

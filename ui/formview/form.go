@@ -45,8 +45,8 @@ type Form struct {
 
 // NewTool makes the form of a tool's arguments. message is shown above it, raw;
 // args, when not empty, fill it.
-func NewTool(schema json.RawMessage, message string, args json.RawMessage) *Form {
-	m := newForm(schema, nil)
+func NewTool(schema json.RawMessage, message string, args json.RawMessage, l form.Limits) *Form {
+	m := newForm(schema, nil, l)
 	m.head = wording(message)
 	if len(args) > 0 {
 		if d, err := m.f.FromJSON(args); err == nil {
@@ -57,15 +57,15 @@ func NewTool(schema json.RawMessage, message string, args json.RawMessage) *Form
 	return m
 }
 
-func newQuestion(q taskmodel.Question, gen taskmodel.Generation) *Form {
-	m := newForm(q.Schema, q.Draft)
+func newQuestion(q taskmodel.Question, gen taskmodel.Generation, l form.Limits) *Form {
+	m := newForm(q.Schema, q.Draft, l)
 	m.question, m.q, m.gen = true, q, gen
 	m.head = wording(q.Message)
 	return m
 }
 
-func newForm(schema, draft json.RawMessage) *Form {
-	f, err := form.Parse(schema, form.Limits{})
+func newForm(schema, draft json.RawMessage, l form.Limits) *Form {
+	f, err := form.Parse(schema, l)
 	m := &Form{}
 	if err != nil {
 		f = form.RawOnly(err)

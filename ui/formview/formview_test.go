@@ -11,6 +11,7 @@ import (
 
 	"mcptasks/keymap"
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui/safe"
 	"mcptasks/ui/screentest"
 	"mcptasks/ui/theme"
@@ -44,7 +45,7 @@ type driver struct {
 
 func drive(t *testing.T, q taskmodel.Question) *driver {
 	th, _ := theme.Named("dark", true)
-	return &driver{t, New(q, taskmodel.GenCore), keymap.Default(), th}
+	return &driver{t, New(q, taskmodel.GenCore, form.Limits{}), keymap.Default(), th}
 }
 
 func press(name string) tea.KeyPressMsg {
@@ -377,7 +378,7 @@ func TestU1_FormIsSanitised(t *testing.T) {
 }
 
 func TestToolForm(t *testing.T) {
-	m := NewTool(json.RawMessage(`{"type":"object","required":["n"],"properties":{"n":{"type":"integer"},"s":{"type":"string"}}}`), "Builds it.", json.RawMessage(`{"n":5}`))
+	m := NewTool(json.RawMessage(`{"type":"object","required":["n"],"properties":{"n":{"type":"integer"},"s":{"type":"string"}}}`), "Builds it.", json.RawMessage(`{"n":5}`), form.Limits{})
 	k := keymap.Default()
 	if e := m.Update(&k, press("ctrl+d")); e.Kind != None || m.ask != None {
 		t.Error("a tool's form can be declined")
@@ -388,7 +389,7 @@ func TestToolForm(t *testing.T) {
 	if e := m.Update(&k, press("ctrl+s")); e.Kind != Send || string(e.Content) != `{"n":5}` {
 		t.Errorf("%+v", e)
 	}
-	refused := NewTool(json.RawMessage(`{"type":`), "", nil)
+	refused := NewTool(json.RawMessage(`{"type":`), "", nil, form.Limits{})
 	th, _ := theme.Named("mono", true)
 	if v := ansi.Strip(refused.View(&th, 80, 24)); !strings.Contains(v, "JSON only") {
 		t.Errorf("%s", v)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui/screentest"
 )
 
@@ -160,7 +161,7 @@ func TestWhatSayingNoSends(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := drive(t, c.q)
-			d.m = New(c.q, c.gen)
+			d.m = New(c.q, c.gen, form.Limits{})
 			if c.want == "" {
 				d.shows("has no way to say no")
 				if e := d.keys("ctrl+d", "y"); e.Kind != None {

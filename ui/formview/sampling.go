@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcptasks/taskmodel"
+	"mcptasks/taskmodel/form"
 	"mcptasks/ui/resultview/blocks"
 	"mcptasks/ui/safe"
 	"mcptasks/ui/theme"
@@ -50,7 +51,7 @@ type samplingParams struct {
 // newSampling makes the view of a request for a completion: the conversation
 // above, a form for the completion below.
 func newSampling(q taskmodel.Question, gen taskmodel.Generation) *Form {
-	m := newForm(json.RawMessage(samplingSchema), q.Draft)
+	m := newForm(json.RawMessage(samplingSchema), q.Draft, form.Limits{})
 	m.question, m.q, m.gen = true, q, gen
 	m.content = completion
 	var p samplingParams

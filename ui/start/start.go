@@ -89,6 +89,7 @@ type Start struct {
 
 	tool  *taskmodel.Tool
 	form  *formview.Form
+	limit form.Limits // of its schema
 	ttl   time.Duration
 	plain bool
 	asked map[string]bool
@@ -100,9 +101,10 @@ type Start struct {
 // Stay reports whether the person wants to start more of these.
 func (s *Start) Stay() bool { return s.form != nil && s.stay }
 
-// New makes the screen; recent calls are offered first, the newest first.
-func New(server string, recent []Call) *Start {
-	return &Start{server: server, recent: recent, tools: map[string][]taskmodel.Tool{}, asked: map[string]bool{}}
+// New makes the screen; recent calls are offered first, the newest first, and l
+// bounds the forms of tools.
+func New(server string, recent []Call, l form.Limits) *Start {
+	return &Start{limit: l, server: server, recent: recent, tools: map[string][]taskmodel.Tool{}, asked: map[string]bool{}}
 }
 
 // Under makes the task be started under an id that its server requires.
@@ -139,7 +141,7 @@ func (s *Start) open(t taskmodel.Tool, args json.RawMessage) {
 	if len(msg) > 1200 {
 		msg = strings.ToValidUTF8(msg[:1200], "") + " …"
 	}
-	s.form = formview.NewTool(t.InputSchema, msg, args)
+	s.form = formview.NewTool(t.InputSchema, msg, args, s.limit)
 }
 
 // Context implements kit.Screen.
@@ -228,7 +230,7 @@ func (s *Start) rows(e *kit.Env) []row {
 	return kit.Best(rows, s.edit.Text(), func(r row) string {
 		text := r.tool.Name + " " + r.tool.Title + " " + r.tool.Server
 		if r.call != nil {
-			return text + " " + string(form.Shown(r.tool.InputSchema, r.call.Args))
+			return text + " " + string(form.Shown(r.tool.InputSchema, r.call.Args, s.limit))
 		}
 		return text + " " + r.tool.Description
 	})
@@ -460,7 +462,7 @@ func (s *Start) View(e *kit.Env, w, h int) string {
 		}
 		b.Gap(1).Cell(th.Dim, safe.Line(r.tool.Server), serverW).Gap(2).Cell(text, safe.Line(r.tool.Name), toolW).Gap(2)
 		if r.call != nil {
-			b.Add(th.Dim, "again  ").Add(th.Text, safe.Line(string(form.Shown(r.tool.InputSchema, r.call.Args))))
+			b.Add(th.Dim, "again  ").Add(th.Text, safe.Line(string(form.Shown(r.tool.InputSchema, r.call.Args, s.limit))))
 			return
 		}
 		if w >= 76 {

@@ -48,3 +48,26 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 		t.Errorf("%s%s", r.out, r.err)
 	}
 }
+
+// What a form may cost is set in the configuration, and holds for the arguments
+// that are given to a tool as for the screens.
+func TestSchemaLimitsAreConfigured(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	for _, tc := range []struct{ limits, says string }{
+		{"schema_fields = 1", "at most 1 are shown (limits.schema_fields)"},
+		{"schema_depth = 2", "more than 2 levels deep (limits.schema_depth)"},
+		{"schema = '20 b'", "at most 20 are read (limits.schema)"},
+		{"schema_fields = 200", ""},
+	} {
+		config := b.write("c.toml", "[servers.p]\ncommand = '"+program+"'\nargs = ['demo-server', '--speed', '100']\n[limits]\n"+tc.limits+"\n")
+		start := []string{"-c", config, "start", "p", "deploy_release", "service=api", "version=v4.12.0"}
+		if tc.says == "" {
+			b.want(0, start...)
+			continue
+		}
+		if words := b.fault(2, "usage", start...); !strings.Contains(words, tc.says) {
+			t.Errorf("%s: it says %s", tc.limits, words)
+		}
+	}
+}
