@@ -50,7 +50,9 @@ func (s *server) dial() {
 		return
 	}
 	m.alarms.drop(s.retry)
-	s.inherit()
+	if s.lease.held {
+		s.inherit() // else it shows on the connection whether another process has it
+	}
 	s.dialling = true
 	s.conn++
 	clear(s.left) // they were asked on the last connection
@@ -97,6 +99,7 @@ func (s *server) dial() {
 				s.leased(false, holder)
 			}
 			if err == nil && conn == s.conn {
+				s.inherit()
 				s.signedInAs(who)
 			}
 			s.dialled(conn, c, err, o)
