@@ -32,6 +32,9 @@ type Options struct {
 	// QueueBound is how many entries wait for the disk before superseded ones
 	// are dropped; 4,096.
 	QueueBound int
+	// QueueBytes is how many bytes may wait for the disk, about; 256 MiB. Past it
+	// results in the queue lose their payloads, the oldest first.
+	QueueBytes int64
 	// Wait is how long Write waits for the disk before ErrSlow; 1 s.
 	Wait time.Duration
 }
@@ -103,6 +106,9 @@ func (o Options) defaults() Options {
 	}
 	if o.QueueBound <= 0 {
 		o.QueueBound = 4096
+	}
+	if o.QueueBytes <= 0 {
+		o.QueueBytes = 256 << 20
 	}
 	if o.Wait <= 0 {
 		o.Wait = time.Second

@@ -24,8 +24,12 @@ type Store interface {
 	// still queued and will be written); the caller then goes on with a note.
 	Write(ctx context.Context, entries ...Entry) error
 	// Queue hands the entries to the writer, which commits them in batches. It
-	// never blocks; past its bound it drops the oldest status entries of tasks
-	// that have newer ones queued, never a handle, question, answer or result.
+	// never blocks, and nobody waits for the disk. Past its bound in entries it
+	// drops the oldest status entries of tasks that have newer ones queued. Past
+	// its bound in bytes, which only a disk that takes nothing brings it to, it
+	// gives up the payloads of results (that they were there is kept, with why
+	// they are not), then snapshots' raw texts and events' details, the oldest
+	// first. It never gives up a handle, a status, a question or an answer.
 	Queue(entries ...Entry)
 	// Restore reads what is known of one server: tasks that are not forgotten,
 	// with transitions and open questions; results without their payloads.

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"mcptasks/taskmodel"
 )
 
 const (
 	batchMax  = 512                    // entries in one transaction
+	batchLen  = 8 << 20                // and bytes, about
 	batchWait = 25 * time.Millisecond  // how long entries nobody waits for are gathered
 	laterWait = 750 * time.Millisecond // and those that may wait: others see them within two seconds all the same
 	laterMost = 1 << 14                // entries that may wait so long
@@ -32,9 +31,11 @@ type writer struct {
 	mu      sync.Mutex
 	queue   []*item
 	entries int   // in the queue
+	bytes   int64 // that they hold, about
 	closed  bool  // nothing is taken any more
 	broken  error // the standing error of the disk, in words
 	bound   int   // entries at which superseded ones are dropped next
+	most    int64 // bytes at which more than those is given up next
 	haste   haste // of what is in the queue
 	wake    chan struct{}
 	closing chan struct{} // closed by close
@@ -57,6 +58,7 @@ type serverRow struct {
 // An item is one thing to do: entries, or an act in a transaction of its own.
 type item struct {
 	entries []Entry
+	bytes   int64 // that they hold, about; set by put
 	act     func(*tx) error
 	done    chan error  // one slot; nil: nobody waits
 	begun   atomic.Bool // who sets it decides: the writer runs the act, or the waiter gave it up
@@ -100,7 +102,7 @@ type tx struct {
 }
 
 func newWriter(j *Journal, conn *sql.Conn) (*writer, error) {
-	w := &writer{j: j, conn: conn, stmt: map[string]*sql.Stmt{}, bound: j.opts.QueueBound,
+	w := &writer{j: j, conn: conn, stmt: map[string]*sql.Stmt{}, bound: j.opts.QueueBound, most: j.opts.QueueBytes,
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
 		servers: map[string]serverRow{}}
 	return w, nil
@@ -136,6 +138,7 @@ func (w *writer) prepare(query string) (*sql.Stmt, error) {
 
 // put queues an item; it never blocks.
 func (w *writer) put(it *item) error {
+	it.weigh()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -143,11 +146,16 @@ func (w *writer) put(it *item) error {
 	}
 	w.queue = append(w.queue, it)
 	w.entries += len(it.entries)
+	w.bytes += it.bytes
 	before := w.haste
 	w.haste.add(it)
 	if w.entries > w.bound {
 		w.dropSuperseded()
 		w.bound = max(w.j.opts.QueueBound, w.entries+w.j.opts.QueueBound/4)
+	}
+	if limit := w.j.opts.QueueBytes; w.bytes > w.most && limit > 0 {
+		w.lighten(limit - limit/4)
+		w.most = max(limit, w.bytes+limit/4)
 	}
 	// What may wait does not wake who waits for it already.
 	if len(w.queue) > 1 && it.later() && w.haste == before && w.entries < laterMost {
@@ -158,49 +166,6 @@ func (w *writer) put(it *item) error {
 	default:
 	}
 	return nil
-}
-
-// dropSuperseded takes out status entries of tasks that have newer ones queued.
-func (w *writer) dropSuperseded() {
-	type id struct {
-		target string
-		key    taskmodel.Key
-	}
-	newer := map[id]bool{}
-	for i := len(w.queue) - 1; i >= 0; i-- {
-		it := w.queue[i]
-		if it.act != nil || it.done != nil {
-			continue
-		}
-		kept := it.entries[:0:0]
-		for k := len(it.entries) - 1; k >= 0; k-- {
-			e := it.entries[k]
-			if e.Task != nil {
-				at := id{e.Target, e.Task.Key}
-				if newer[at] && e.statusOnly() {
-					w.entries--
-					continue
-				}
-				newer[at] = true
-			}
-			kept = append(kept, e)
-		}
-		for a, b := 0, len(kept)-1; a < b; a, b = a+1, b-1 {
-			kept[a], kept[b] = kept[b], kept[a]
-		}
-		it.entries = kept
-	}
-	w.reckon()
-}
-
-// statusOnly reports whether a newer entry of the same task says all that this
-// one does.
-func (e *Entry) statusOnly() bool {
-	if e.Question != nil || e.Answer != nil || e.Delivered != nil || e.Outcome != nil || e.Session != nil || e.Forget {
-		return false
-	}
-	return e.Event == nil || e.Event.Kind == taskmodel.EventStatus || e.Event.Kind == taskmodel.EventStanding ||
-		e.Event.Kind == taskmodel.EventProgress || e.Event.Kind == taskmodel.EventLog
 }
 
 func (w *writer) close() {
@@ -297,9 +262,10 @@ func (w *writer) next() (batch []*item, closed bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n, entries := 0, 0
-	for n < len(w.queue) && (n == 0 || w.queue[n].act == nil && entries+len(w.queue[n].entries) <= batchMax) {
+	n, entries, bytes := 0, 0, int64(0)
+	for n < len(w.queue) && (n == 0 || w.queue[n].act == nil && entries+len(w.queue[n].entries) <= batchMax && bytes < batchLen) {
 		entries += len(w.queue[n].entries)
+		bytes += w.queue[n].bytes
 		if n++; w.queue[n-1].act != nil {
 			break // an act has its own transaction: it is run once
 		}
@@ -308,9 +274,10 @@ func (w *writer) next() (batch []*item, closed bool) {
 	clear(w.queue[:n])
 	w.queue = w.queue[n:]
 	w.entries -= entries
+	w.bytes -= bytes
 	w.reckon()
 	if len(w.queue) == 0 {
-		w.queue, w.bound = nil, w.j.opts.QueueBound
+		w.queue, w.bound, w.most = nil, w.j.opts.QueueBound, w.j.opts.QueueBytes
 	}
 	return batch, w.closed
 }
@@ -368,9 +335,11 @@ func (w *writer) putBack(batch []*item) {
 			back = append(back, it)
 		}
 	}
-	w.queue, w.entries = back, 0
+	w.queue, w.entries, w.bytes = back, 0, 0
 	for _, it := range back {
+		it.weigh() // what was written of it meanwhile is gone
 		w.entries += len(it.entries)
+		w.bytes += it.bytes
 	}
 	w.reckon()
 }
