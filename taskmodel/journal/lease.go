@@ -59,6 +59,9 @@ func (j *Journal) Acquire(ctx context.Context, target, session string) (holder H
 			}
 		}
 		ok = true
+		if err := t.unread(); err != nil {
+			return err
+		}
 		_, err = t.exec(`INSERT INTO leases (server, session, writer, renewed) VALUES (?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET writer = excluded.writer, renewed = excluded.renewed`, server, session, j.me, t.now)
 		return err
@@ -107,7 +110,7 @@ func (j *Journal) ClaimIntents(ctx context.Context, target, session string) (lis
 		}
 	}()
 	var one int
-	err = j.read.QueryRowContext(ctx, `SELECT 1 FROM intents WHERE claimed IS NULL
+	err = j.read.QueryRowContext(ctx, `SELECT 1 FROM intents WHERE claimed IS NULL AND done = 0
 		AND server = (SELECT id FROM servers WHERE target = ?) AND session = ? LIMIT 1`, target, session).Scan(&one)
 	if noRows(err) {
 		return nil, nil
@@ -133,7 +136,7 @@ func (j *Journal) ClaimIntents(ctx context.Context, target, session string) (lis
 		if err := t.queryRow(`SELECT label FROM servers WHERE id = ?`, []any{server}, &label); err != nil {
 			return err
 		}
-		s, err := t.prepare(`UPDATE intents SET claimed = ? WHERE server = ? AND session = ? AND claimed IS NULL
+		s, err := t.prepare(`UPDATE intents SET claimed = ? WHERE server = ? AND session = ? AND claimed IS NULL AND done = 0
 			RETURNING id, role, task, kind, payload, at, sender`)
 		if err != nil {
 			return err
@@ -179,11 +182,9 @@ func (j *Journal) ClaimIntents(ctx context.Context, target, session string) (lis
 func (j *Journal) FinishIntent(ctx context.Context, id int64, errText string, detail json.RawMessage) error {
 	err := j.act(ctx, func(t *tx) error {
 		t.tidy = true
-		if _, err := t.exec(`UPDATE intents SET done = ?, error = ?, detail = ?, payload = '' WHERE id = ? AND claimed = ?`,
-			t.now, errText, string(detail), id, j.me); err != nil {
-			return err
-		}
-		return t.unread()
+		_, err := t.exec(`UPDATE intents SET done = ?, error = ?, detail = ?, payload = '' WHERE id = ? AND claimed = ?`,
+			t.now, errText, string(detail), id, j.me)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("saying what became of an act: %w", err)
@@ -191,13 +192,48 @@ func (j *Journal) FinishIntent(ctx context.Context, id int64, errText string, de
 	return nil
 }
 
-// unreadLife is how long what an intent brought waits for the process that asked.
-const unreadLife = time.Minute
+const (
+	// unreadLife is how long what an intent brought waits for the process that
+	// asked, and how often is looked for what has waited longer.
+	unreadLife = time.Minute
+	// intentLife is how long what an intent carries (an answer's content) is kept
+	// for who is to do it. A holder looks each second, and has it in hand then.
+	intentLife = 10 * time.Minute
+)
 
-// unread drops what intents brought to processes that did not come for it.
+// tooLate is what IntentState says of an act that nobody has begun with.
+const tooLate = "nobody has begun with it in time; it was not done"
+
+// unread drops, once a minute, what intents brought to processes that did not
+// come for it, and what others carry to nobody: those who asked or were asked
+// are no more. An act that is not begun in its time is not begun at all: a
+// person who sees it done hours later has long decided otherwise. Whoever holds
+// a lease calls it.
 func (t *tx) unread() error {
-	_, err := t.exec(`UPDATE intents SET detail = '' WHERE done <> 0 AND detail <> '' AND done < ?`, t.now-unreadLife.Microseconds())
-	return err
+	if t.now-t.looked < unreadLife.Microseconds() && t.now >= t.looked {
+		return nil
+	}
+	late := t.now - intentLife.Microseconds()
+	for _, q := range []struct {
+		text string
+		args []any
+	}{
+		{`UPDATE intents SET detail = '' WHERE done <> 0 AND detail <> '' AND done < ?`, []any{t.now - unreadLife.Microseconds()}},
+		{`UPDATE intents SET done = ?, error = ?, payload = '' WHERE done = 0 AND claimed IS NULL AND at < ?`, []any{t.now, tooLate, late}},
+		{`UPDATE intents SET payload = '' WHERE done = 0 AND payload <> '' AND at < ?`, []any{late}},
+	} {
+		res, err := t.exec(q.text, q.args...)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		t.tidy = t.tidy || n > 0 // it must not stay in the log either
+	}
+	t.writer.looked = t.now
+	return nil
 }
 
 // TakeIntent drops what an intent brought, which may be a result that is not to

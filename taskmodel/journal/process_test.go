@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -176,6 +177,69 @@ func TestIntents(t *testing.T) {
 	acquire(t, b)
 	if list, err := b.ClaimIntents(ctx, target, "s"); err != nil || len(list) != 0 {
 		t.Errorf("an act was handed out again: %v %v", list, err)
+	}
+}
+
+// What an intent carried or brought does not stay in the file for processes
+// that are no more: the holder's lease is enough to have it dropped, no further
+// act is needed. What nobody began with in time is not begun with.
+func TestIntentsLeaveNothingBehind(t *testing.T) {
+	const brought, carried, unclaimed = "brought-hunter2", "carried-hunter2", "unclaimed-hunter2"
+	a, b, c := two(t)
+	ctx := context.Background()
+	acquire(t, a)
+	put := func(word string) int64 {
+		t.Helper()
+		id, err := b.PutIntent(ctx, Intent{Target: target, Session: "s", Task: key("t"), Kind: "answer", Payload: json.RawMessage(`"` + word + `"`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	claim := func(n int) {
+		t.Helper()
+		if list, err := a.ClaimIntents(ctx, target, "s"); err != nil || len(list) != n {
+			t.Fatalf("%v %v", list, err)
+		}
+	}
+	asked := put("x")
+	claim(1)
+	if err := a.FinishIntent(ctx, asked, "", json.RawMessage(`"`+brought+`"`)); err != nil {
+		t.Fatal(err)
+	}
+	put(carried) // and its holder dies over it
+	claim(1)
+	late := put(unclaimed)
+	holds := func(words ...string) {
+		t.Helper()
+		var all string
+		if err := a.read.QueryRowContext(ctx, `SELECT group_concat(payload || detail) FROM intents`).Scan(&all); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []string{brought, carried, unclaimed} {
+			if have := strings.Contains(all, w); have != slices.Contains(words, w) {
+				t.Errorf("%q in the file: %v", w, have)
+			}
+		}
+	}
+	holds(brought, carried, unclaimed)
+	renew := func(d time.Duration) {
+		for end := c.now().Add(d); c.now().Before(end); c.pass(2 * time.Second) {
+			acquire(t, a)
+		}
+	}
+	renew(2*unreadLife + 4*time.Second)
+	holds(carried, unclaimed)
+	if done, _, _, err := b.IntentState(ctx, late); err != nil || done {
+		t.Errorf("given up too early: %v %v", done, err)
+	}
+	renew(intentLife + unreadLife)
+	holds()
+	if list, err := a.ClaimIntents(ctx, target, "s"); err != nil || len(list) != 0 {
+		t.Errorf("handed out too late: %v %v", list, err)
+	}
+	if done, text, _, err := b.IntentState(ctx, late); err != nil || !done || text != tooLate {
+		t.Errorf("%v %q %v", done, text, err)
 	}
 }
 

@@ -126,7 +126,7 @@ func (j *Journal) pruneOlder(ctx context.Context, cutoff int64, out *Pruned) err
 				return err
 			}
 		}
-		return nil
+		return t.unread()
 	})
 }
 

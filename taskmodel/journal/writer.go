@@ -48,6 +48,7 @@ type writer struct {
 	tidy    bool  // something was deleted that must not stay in the log
 	tidied  time.Time
 	commits int
+	looked  int64 // when was last looked for what intents have left, in µs
 }
 
 type serverRow struct {
