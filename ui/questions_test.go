@@ -148,6 +148,12 @@ func TestEscPutsAsideAndKeepsTheDraft(t *testing.T) {
 		wantCalls(t, mon)
 		term.Press("enter")
 		term.See("42")
+		mon = fleet()
+		term = run(t, mon, 100, 30, nil)
+		term.Press("i", "j", "enter", "esc") // nothing was written
+		if screen := term.Screen(); strings.Contains(screen, "Put aside") || strings.Contains(screen, "draft kept") {
+			t.Errorf("a draft is spoken of:\n%s", screen)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package formview
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type Form struct {
 	broken   string                                             // why the schema cannot be used
 
 	problems   []form.Problem
+	fresh      json.RawMessage // the draft of one who has filled in nothing
 	focus      int
 	cursor     []int // among a field's options
 	areas      map[int]*area
@@ -76,7 +78,7 @@ func newForm(schema, draft json.RawMessage, l form.Limits) *Form {
 }
 
 func (m *Form) setForm(f *form.Form, draft json.RawMessage) {
-	m.f = f
+	m.f, m.fresh = f, f.MarshalDraft(f.Start())
 	m.areas = map[int]*area{}
 	m.cursor = make([]int, len(f.Fields))
 	var err error
@@ -120,8 +122,14 @@ func (m *Form) changed() Event {
 // Context implements Model.
 func (m *Form) Context() keymap.Context { return keymap.Form }
 
-// Draft implements Model.
-func (m *Form) Draft() json.RawMessage { return m.f.MarshalDraft(m.d) }
+// Draft implements Model. A form as it is before anything is filled in is
+// nothing to keep, nor is one with nothing but something secret in it.
+func (m *Form) Draft() json.RawMessage {
+	if d := m.f.MarshalDraft(m.d); !bytes.Equal(d, m.fresh) {
+		return d
+	}
+	return nil
+}
 
 // Answer is the content as it would be sent, and whether it may be.
 func (m *Form) Answer() (json.RawMessage, bool) {

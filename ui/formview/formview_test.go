@@ -263,6 +263,39 @@ func TestDraftIsKept(t *testing.T) {
 	drive(t, q).shows("Answer as JSON", `{"share":`)
 }
 
+// A form in which nothing was filled in is no draft, nor is one that was put
+// back; a default that was taken out is one, and comes back taken out.
+func TestNothingToKeepIsNoDraft(t *testing.T) {
+	keeps := func(d *driver, want string) {
+		t.Helper()
+		if got := string(d.m.Draft()); got != want {
+			t.Errorf("the draft is %q, want %q", got, want)
+		}
+	}
+	q := question(`{"type":"object","properties":{"a":{"type":"string"},"pin":{"type":"string","format":"password"},"n":{"type":"integer","default":5}}}`)
+	d := drive(t, q)
+	keeps(d, "")
+	d.text("x")
+	keeps(d, `{"fields":[{"name":"a","text":"x"},{"name":"n","text":"5"}]}`)
+	d = drive(t, q)
+	d.keys("tab")
+	d.text("1234567")
+	keeps(d, "") // what is secret is not kept
+	d = drive(t, q)
+	d.keys("tab", "tab", "backspace")
+	if got := string(d.m.Draft()); got == "" || strings.Contains(got, "5") {
+		t.Errorf("a default that was taken out is kept as %q", got)
+	}
+	q.Draft = d.m.Draft()
+	d.text("5")
+	keeps(d, "")
+	if again := drive(t, q); string(again.m.Draft()) != string(q.Draft) {
+		t.Errorf("it comes back as %s", again.m.Draft())
+	}
+	keeps(drive(t, question(`{"type":`)), "")
+	keeps(drive(t, question(``)), "")
+}
+
 // I4: a refusal leaves the values and shows the server's words. I2: an answer
 // that was taken is not sent a second time without being asked for.
 func TestI4_I2_StatesOfTheAnswer(t *testing.T) {
