@@ -55,7 +55,7 @@ func Spec(s config.Server, o Options) monitor.ServerSpec {
 		spec.Dialer = &transport.Stdio{Command: e.Command, Args: e.Args, Env: environ(e.Env), Dir: e.Cwd, Log: o.Log, MaxMessage: o.MaxMessage, Group: o.Group}
 		return spec
 	}
-	h := &transport.HTTP{URL: e.URL, Header: header(e.Headers), Log: o.Log, MaxMessage: o.MaxMessage, TLS: tlsOf(e)}
+	h := &transport.HTTP{URL: e.URL, Header: header(e.Headers), Secrets: s.Credentials(), Log: o.Log, MaxMessage: o.MaxMessage, TLS: tlsOf(e)}
 	if o.Auth != nil && spec.Disabled == "" {
 		a, err := o.Auth(s)
 		if err != nil {

@@ -29,6 +29,9 @@ const modernVersion = "2026-07-28"
 type HTTP struct {
 	URL    string      // http, https, or unix:///run/x.sock:/mcp
 	Header http.Header // added to every request; goes to the server's own origin only
+	// Secrets are values that are not to be shown where a server quotes them in
+	// an error, beside the credentials of each request.
+	Secrets []string
 	// Client makes the requests, without following redirects; nil is one made
 	// by NewClient from TLS. It must have no Timeout.
 	Client *http.Client

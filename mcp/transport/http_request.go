@@ -209,9 +209,10 @@ func (c *httpConn) statusError(res *http.Response) *StatusError {
 	timer := time.AfterFunc(5*time.Second, func() { res.Body.Close() })
 	b, _ := io.ReadAll(io.LimitReader(res.Body, bodyJSON))
 	timer.Stop()
-	b = masked(res.Request, c.conf.Header, b)
+	secrets := c.secrets(res.Request)
+	b = masked(secrets, b)
 	if at := e.Header.Get("Location"); at != "" {
-		e.Header.Set("Location", string(masked(res.Request, c.conf.Header, []byte(at))))
+		e.Header.Set("Location", string(masked(secrets, []byte(at))))
 	}
 	t := bytes.TrimSpace(b)
 	if len(t) > 0 && t[0] == '{' {
