@@ -42,7 +42,8 @@ type Change struct {
 // The rules, in the order in which they apply:
 //
 //   - A creation that is later than the ended, restored or lost task of the
-//     same id begins a new task: servers that count their tasks start again.
+//     same id begins a new task: servers that count their tasks start again. So
+//     does, whatever became of that one, a creation that was asked for later.
 //   - Something restored from disk yields to anything live and never replaces
 //     it, except that an end heard by another process is an end.
 //   - The first terminal status wins; whatever contradicts it is noted once.
@@ -110,8 +111,14 @@ func create(k Key, o Observation, gen Generation) Task {
 
 // anew reports whether o is about another task than t, under the same id.
 func anew(t Task, o Observation) bool {
-	if o.Source == FromJournal || t.CreatedAt.IsZero() || !o.CreatedAt.After(t.CreatedAt.Add(time.Second)) {
+	if o.Source == FromJournal || t.CreatedAt.IsZero() || !o.CreatedAt.After(t.CreatedAt) {
 		return false
+	}
+	if o.Source == FromCreate && o.AskedAt.After(t.FirstHeardAt) {
+		return true // the call that made it was sent when the other was known
+	}
+	if !o.CreatedAt.After(t.CreatedAt.Add(time.Second)) {
+		return false // the same instant, written in another way
 	}
 	lost := t.Standing == Gone || t.Standing == Expired
 	if o.Source == FromCreate {

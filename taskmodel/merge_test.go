@@ -94,6 +94,11 @@ func TestMerge(t *testing.T) {
 		{"older from the journal over newer", GenCore, []Observation{journal(Working, 5), journal(InputRequired, 2)}, Working, Restored, nil, 1},
 		// A stdio server that counts its tasks starts again at 1.
 		{"a new task under the id of an ended one", GenCore, []Observation{created(obs(FromGet, Completed, 0, 1, 1), 0), created(obs(FromCreate, Working, 10, 11, 10), 10)}, Working, Live, []ChangeKind{ChangeReplaced}, 1},
+		{"a new task under the id of one that ended within the same second", GenCore, []Observation{created(obs(FromGet, Cancelled, 0, 1, 1), 5), created(obs(FromCreate, Working, 2, 3, 6), 6)}, Working, Live, []ChangeKind{ChangeReplaced}, 1},
+		{"a new task under the id of one whose loss is not known yet", GenCore, []Observation{created(obs(FromGet, Working, 0, 1, 1), 5), created(obs(FromCreate, Working, 2, 3, 6), 6)}, Working, Live, []ChangeKind{ChangeReplaced}, 1},
+		{"the same, when a push was faster than the create", GenCore, []Observation{created(obs(FromGet, Cancelled, 0, 1, 1), 5), created(obs(FromPush, Working, 3, 3, 6), 6), created(obs(FromCreate, Working, 2, 4, 6), 6)}, Working, Live, []ChangeKind{ChangeReplaced}, 1},
+		{"a call that gives an earlier task again", GenCore, []Observation{created(obs(FromGet, Completed, 0, 1, 1), 5), created(obs(FromCreate, Completed, 2, 3, 1), 5)}, Completed, Live, nil, 1},
+		{"an end that was pushed before the create, its times written otherwise", GenCore, []Observation{created(obs(FromPush, Completed, 2, 2, 2), 0), created(obs(FromCreate, Working, 1, 3, 0), 1)}, Completed, Live, []ChangeKind{ChangeStale}, 1},
 		{"a listing of a new task under the id of a restored end", GenCore, []Observation{created(journal(Completed, 1), 0), created(obs(FromList, Working, 10, 11, 10), 10)}, Working, Live, []ChangeKind{ChangeReplaced}, 1},
 		{"an ended task whose createdAt moves is not a new one", GenCore, []Observation{created(obs(FromGet, Completed, 0, 1, 1), 0), created(obs(FromGet, Completed, 2, 3, 3), 3)}, Completed, Live, nil, 1},
 		{"a create that a push overtook", GenCore, []Observation{created(obs(FromPush, InputRequired, 2, 2, 2), 0), created(obs(FromCreate, Working, 0, 3, 0), 0)}, InputRequired, Live, []ChangeKind{ChangeStale}, 1},

@@ -88,7 +88,7 @@ const putTask = `INSERT INTO tasks (server, role, task, change, writer, status, 
 		created = excluded.created, heard = excluded.heard, ended = excluded.ended, lost = excluded.lost, forgotten = 0, doc = excluded.doc
 	WHERE CASE
 		WHEN forgotten <> 0 THEN ?12 > forgotten
-		WHEN created <> 0 AND excluded.created > created + 1000000 THEN 1
+		WHEN created <> 0 AND excluded.created > created + iif(writer = excluded.writer, 0, 1000000) THEN 1
 		WHEN ended <> 0 THEN excluded.ended <> 0 AND excluded.status = status
 		WHEN excluded.ended <> 0 THEN 1
 		ELSE writer = excluded.writer OR excluded.heard >= heard

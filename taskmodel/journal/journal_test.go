@@ -313,6 +313,10 @@ func TestTaskRowKnowsBetter(t *testing.T) {
 			later(working("t"), func(t *taskmodel.Task) { t.Status, t.LastHeardAt = taskmodel.InputRequired, sec(5) }), true, taskmodel.InputRequired, false},
 		{"a new task under the old id", later(ended("t", taskmodel.Completed, 5), func(t *taskmodel.Task) { t.CreatedAt = sec(0) }),
 			later(working("t"), func(t *taskmodel.Task) { t.CreatedAt = sec(20) }), false, taskmodel.Working, false},
+		{"a new task under the id of one of the same second", later(ended("t", taskmodel.Completed, 5), func(t *taskmodel.Task) { t.CreatedAt = sec(20) }),
+			later(working("t"), func(t *taskmodel.Task) { t.CreatedAt = sec(20).Add(time.Millisecond) }), false, taskmodel.Working, false},
+		{"the same, as another process has read its time", later(ended("t", taskmodel.Completed, 5), func(t *taskmodel.Task) { t.CreatedAt = sec(20) }),
+			later(working("t"), func(t *taskmodel.Task) { t.CreatedAt = sec(20).Add(time.Millisecond) }), true, taskmodel.Completed, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
