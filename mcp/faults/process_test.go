@@ -30,16 +30,29 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	script := ""
-	if os.Rename(name, name+".taken") == nil {
-		script = "@" + name + ".taken"
+	for _, one := range []string{name, name + ".again"} {
+		if os.Rename(one, one+".taken") == nil {
+			script = "@" + one + ".taken"
+			break
+		}
 	}
-	// Ten times as fast: a question comes soon, and has minutes of patience.
-	o := demo.Options{Generation: taskmodel.Generation(os.Getenv("FAULTY_GENERATION")), Speed: 10}
+	o := served(taskmodel.Generation(os.Getenv("FAULTY_GENERATION")), os.Getenv("FAULTY_KNOWN") != "")
 	if err := faulty.Stdio(context.Background(), o, script); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
 	os.Exit(0)
+}
+
+// served is the demo server of such a process: ten times as fast, so that a
+// question comes soon, and has minutes of patience. known has it come with a
+// task, under the same id in each process.
+func served(gen taskmodel.Generation, known bool) demo.Options {
+	o := demo.Options{Generation: gen, Speed: 10, Seed: 11}
+	if known {
+		o.Tasks = 1
+	}
+	return o
 }
 
 // A processFault is what a real process does at an operation. {at} is where.
@@ -68,19 +81,31 @@ type processOperation struct {
 	tool string // "" is none: the fault strikes while it connects
 	args string
 	act  func(p *process, k taskmodel.Key) error
+	// known: no task is started, but one taken up by its id, which the server
+	// still has in its next process.
+	known bool
+	// also is said by the server from the start, beside the fault.
+	also map[taskmodel.Generation]string
 }
 
-func same(at string) map[taskmodel.Generation]string {
-	return map[taskmodel.Generation]string{core: at, draft: at}
+// points are where an operation is hit in 2025-11-25, 2026-07-28 and the draft;
+// "" where a generation does not have it.
+func points(c, x, d string) map[taskmodel.Generation]string {
+	return map[taskmodel.Generation]string{core: c, ext: x, draft: d}
 }
+
+// silent has a server of 2026-07-28 bring nothing by pushes: what is told there
+// is asked for.
+var silent = map[taskmodel.Generation]string{ext: "notification:notifications/subscriptions/acknowledged* never; notification:notifications/tasks* never; "}
 
 var processOperations = []processOperation{
-	{name: "connect", at: same("response:initialize")},
-	{name: "list", at: same("response:tasks/list")},
-	{name: "poll", at: same("response:tasks/get"), tool: "reindex_search", args: `{"index":"a"}`},
-	{name: "push", at: map[taskmodel.Generation]string{core: "notification:notifications/tasks/status"}, tool: "build", args: `{"target":"api"}`},
-	{name: "question", at: same("question:elicitation/create"), tool: "deploy_release", args: `{"service":"api","version":"v4.12.0"}`},
-	{name: "answer", at: same("answer:elicitation/create"), tool: "deploy_release", args: `{"service":"api","version":"v4.12.0"}`,
+	{name: "connect", at: points("response:initialize", "response:server/discover", "response:initialize")},
+	{name: "list", at: points("response:tasks/list", "", "response:tasks/list")},
+	{name: "known ids", at: points("", "response:tasks/get", ""), known: true},
+	{name: "poll", at: points("response:tasks/get", "response:tasks/get", "response:tasks/get"), also: silent, tool: "reindex_search", args: `{"index":"a"}`},
+	{name: "push", at: points("notification:notifications/tasks/status", "notification:notifications/tasks", ""), tool: "build", args: `{"target":"api"}`},
+	{name: "question", at: points("question:elicitation/create", `response:tasks/get~"inputRequests"`, "question:elicitation/create"), also: silent, tool: "deploy_release", args: `{"service":"api","version":"v4.12.0"}`},
+	{name: "answer", at: points("answer:elicitation/create", "response:tasks/update", "answer:elicitation/create"), tool: "deploy_release", args: `{"service":"api","version":"v4.12.0"}`,
 		act: func(p *process, k taskmodel.Key) error {
 			var q taskmodel.Question
 			if err := p.until("the question", func(v *board.Version) bool { var ok bool; q, ok = question(v, k); return ok }); err != nil {
@@ -91,18 +116,19 @@ var processOperations = []processOperation{
 			_ = p.m.Answer(p.ctx, taskmodel.Answer{Question: q.ID, Action: taskmodel.Accept, Content: json.RawMessage(approval)})
 			return nil
 		}},
-	{name: "cancel", at: map[taskmodel.Generation]string{core: "response:tasks/cancel"}, tool: "reindex_search", args: `{"index":"a"}`,
+	{name: "cancel", at: points("response:tasks/cancel", "response:tasks/cancel", ""), tool: "reindex_search", args: `{"index":"a"}`,
 		act: func(p *process, k taskmodel.Key) error {
 			_ = p.m.Cancel(p.ctx, k) // as above
 			return nil
 		}},
-	{name: "result", at: map[taskmodel.Generation]string{core: "response:tasks/result"}, tool: "lint_file", args: `{"path":"a.go"}`},
+	{name: "result", at: points("response:tasks/result", `response:tasks/get~"completed"`, ""), also: silent, tool: "lint_file", args: `{"path":"a.go"}`},
 }
 
 // A process is one such server with the monitor on it. Time is real.
 type process struct {
-	ctx context.Context
-	m   *monitor.Monitor
+	ctx   context.Context
+	m     *monitor.Monitor
+	known string // the id of a task that each process of the server has
 
 	mu      sync.Mutex
 	wake    chan struct{} // closed when something changes, and replaced
@@ -215,7 +241,7 @@ func TestProcesses(t *testing.T) {
 	// They wait most of the time; more at once would only be in each other's way.
 	places := make(chan struct{}, 28)
 	var wg sync.WaitGroup
-	for _, gen := range []taskmodel.Generation{core, draft} {
+	for _, gen := range []taskmodel.Generation{core, ext, draft} {
 		for _, f := range processFaults {
 			for _, op := range processOperations {
 				at := op.at[gen]
@@ -242,14 +268,28 @@ func runProcess(dir string, gen taskmodel.Generation, f processFault, op process
 		return err
 	}
 	script := filepath.Join(dir, "script")
-	if err := os.WriteFile(script, []byte(strings.ReplaceAll(f.script, "{at}", at)), 0o600); err != nil {
+	text := []byte(op.also[gen] + strings.ReplaceAll(f.script, "{at}", at))
+	if err := os.WriteFile(script, text, 0o600); err != nil {
 		return err
 	}
+	if gen == ext && op.tool == "" && !op.known && f.says != "" {
+		// A program that ends at server/discover is started a second time before
+		// anything is said of it: old ones do not survive an unknown request.
+		if err := os.WriteFile(script+".again", text, 0o600); err != nil {
+			return err
+		}
+	}
+	known := ""
+	if op.known {
+		s := demo.New(served(gen, true))
+		known = s.Handles()[0].ID
+		s.Close()
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	p := &process{ctx: ctx, wake: make(chan struct{}), left: map[int]bool{}}
-	spec := monitor.ServerSpec{Name: "ci", Target: "process", Autostart: true, Generation: gen,
+	p := &process{known: known, ctx: ctx, wake: make(chan struct{}), left: map[int]bool{}}
+	spec := monitor.ServerSpec{Name: "ci", Target: "process", Autostart: true,
 		Dialer: &transport.Stdio{Command: self, Grace: 300 * time.Millisecond, Stderr: p.stderr,
-			Env: append(os.Environ(), "FAULTY_SCRIPT="+script, "FAULTY_GENERATION="+string(gen)),
+			Env: append(os.Environ(), "FAULTY_SCRIPT="+script, "FAULTY_GENERATION="+string(gen), "FAULTY_KNOWN="+known),
 			Group: func(pid int, gone bool) {
 				p.with(func() {
 					if gone {
@@ -260,6 +300,9 @@ func runProcess(dir string, gen taskmodel.Generation, f processFault, op process
 					p.left[pid] = true
 				})
 			}}}
+	if gen != ext { // which is found out, as it is by those who configure nothing
+		spec.Generation = gen
+	}
 	p.m = monitor.New(monitor.Options{Servers: []monitor.ServerSpec{spec}, FetchResults: true, Version: "test"})
 	events, deaf := p.m.Events(64)
 	var listeners sync.WaitGroup
@@ -307,14 +350,21 @@ func (p *process) through(f processFault, op processOperation) error {
 		err error
 	}
 	acted := make(chan outcome, 1)
-	if op.tool == "" {
+	if op.tool == "" && !op.known {
 		acted <- outcome{}
 	} else {
 		if err := p.until("connected", p.ready); err != nil {
 			return err
 		}
 		go func() {
-			k, err := p.start(op.tool, op.args)
+			var k taskmodel.Key
+			var err error
+			if op.known {
+				// An error says what became of the request; it can be made again.
+				_, _ = p.m.Add(p.ctx, "ci", p.known)
+			} else {
+				k, err = p.start(op.tool, op.args)
+			}
 			if err == nil && op.act != nil {
 				err = op.act(p, k)
 			}
@@ -363,6 +413,15 @@ func (p *process) through(f processFault, op processOperation) error {
 			return fmt.Errorf("of the task is said %s %q", t.Standing, t.Note)
 		}
 	}
+	if op.known {
+		t, err := p.m.Add(p.ctx, "ci", p.known)
+		if err != nil {
+			return fmt.Errorf("taking up the task that the server has: %w", err)
+		}
+		if err := p.until("the known task ends", func(v *board.Version) bool { t, ok := v.Task(t.Key); return ok && t.Terminal() }); err != nil {
+			return err
+		}
+	}
 	if !f.ends && strings.Contains(p.heard(), string(taskmodel.ServerRetrying)) {
 		return fmt.Errorf("trouble was shown: %s", p.heard())
 	}
@@ -388,8 +447,10 @@ A server that is a process of its own does each of these at each operation (`)
 		names = append(names, op.name)
 	}
 	b.WriteString(strings.Join(names, ", ") + `),
-in 2025-11-25 and, where it has them, the draft; TestProcesses asserts it. Afterwards a new process serves, a task that is
-started in it ends and has its result, and of the old one no process is left, nor any that it had started.
+in each generation, where that has them: lists are of 2025-11-25 and the draft, known ids of 2026-07-28; TestProcesses asserts
+it. Afterwards a new process serves, a task that is started in it ends and has its result, and of the old one no process is
+left, nor any that it had started. A 2026-07-28 server is found out by server/discover, and a program that ends at it is
+started a second time before anything is said of it.
 
 | the process | what the person sees |
 |---|---|

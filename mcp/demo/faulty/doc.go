@@ -8,9 +8,10 @@
 //
 // A script is rules, one a line or separated by semicolons:
 //
-//	POINT[:METHOD][#NTH][*TIMES] ACTION [ARGUMENT]
+//	POINT[:METHOD][~TEXT][#NTH][*TIMES] ACTION [ARGUMENT]
 //
 //	response:tasks/get#2 late 3s         the second answer to tasks/get
+//	response:tasks/get~"completed" reset the first one that has this in it
 //	response:tasks/list* error -32601    each answer to tasks/list
 //	post:tools/call*2 status 503 Retry-After=2
 //
@@ -18,7 +19,7 @@
 // answer (the client's response to it) and told (the client's notification);
 // start and eof of a connection or process; post, get and delete of HTTP (METHOD
 // "answer" is the POST of a response). A METHOD that is left out, or *, is any. NTH counts the matches from 1; TIMES
-// is how many from there on, a bare * is all. Of several rules that match one
+// is how many from there on, a bare * is all. TEXT has no blank, # or * in it. Of several rules that match one
 // message the first that is due acts. The actions are in script.go.
 //
 // The same scripts work over three carriers: in memory (Dialer; under

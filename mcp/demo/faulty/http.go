@@ -37,7 +37,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if name == "" && m.ID != nil {
 		name = "answer"
 	}
-	if rule := s.book.due(strings.ToLower(r.Method), name); rule != nil && x.instead(rule) {
+	if rule := s.book.due(strings.ToLower(r.Method), name, body); rule != nil && x.instead(rule) {
 		return
 	}
 	if r.Method != http.MethodPost {

@@ -99,7 +99,7 @@ func (l *link) through(b []byte, fromClient bool) []act {
 		l.book.overhear(point, method, b)
 	}
 	plain := act{do: "deliver", bytes: b, reply: reply}
-	r := l.book.due(point, method)
+	r := l.book.due(point, method, b)
 	acts := []act{plain}
 	if r != nil {
 		acts = l.apply(r, plain)

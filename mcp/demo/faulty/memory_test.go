@@ -338,6 +338,24 @@ func TestScripts(t *testing.T) {
 	if rules[1].arg != `x "a;b"` || rules[2].method != "" {
 		t.Errorf("got %+v %+v", rules[1], rules[2])
 	}
+	var k book
+	if err := k.add(`response:tasks/get~"completed"#2 reset; response:*~working close`); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		method, message, does string
+	}{
+		{"tasks/get", `{"status":"completed"}`, ""}, {"tasks/list", `{"status":"completed"}`, ""}, {"tasks/get", `{"status":"failed"}`, ""},
+		{"tasks/get", `{"status":"completed"}`, "reset"}, {"tasks/list", `{"status":"working"}`, "close"}, {"tasks/get", `{"status":"completed"}`, ""},
+	} {
+		does := ""
+		if r := k.due("response", c.method, []byte(c.message)); r != nil {
+			does = r.action
+		}
+		if does != c.does {
+			t.Errorf("message %d: %q, want %q", i, does, c.does)
+		}
+	}
 }
 
 // Paths reach into arrays, and what cannot be reached is left alone.

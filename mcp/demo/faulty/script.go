@@ -1,6 +1,7 @@
 package faulty
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ type rule struct {
 	text   string
 	point  string
 	method string // "" is any
+	holds  string // a text that the message has in it; "" is any message
 	nth    int    // from which match on
 	times  int    // how many; -1 all
 	action string
@@ -140,6 +142,7 @@ func parseRule(line string) (*rule, error) {
 		}
 		point, r.nth = at, n
 	}
+	point, r.holds, _ = strings.Cut(point, "~")
 	r.point, r.method, _ = strings.Cut(point, ":")
 	if r.method == "*" {
 		r.method = ""
@@ -205,14 +208,14 @@ func (k *book) log() []string {
 	return slices.Clone(k.fired)
 }
 
-// due counts a match at a point and gives the rule that acts, nil for none.
+// due counts a message at a point and gives the rule that acts, nil for none.
 // The rule's counters must not be looked at by the caller.
-func (k *book) due(point, method string) *rule {
+func (k *book) due(point, method string, message []byte) *rule {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var act *rule
 	for _, r := range k.rules {
-		if r.point != point || r.method != "" && r.method != method {
+		if r.point != point || r.method != "" && r.method != method || !bytes.Contains(message, []byte(r.holds)) {
 			continue
 		}
 		r.seen++
