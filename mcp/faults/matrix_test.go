@@ -299,8 +299,11 @@ func (c *cell) answered(k taskmodel.Key) {
 			if c.over(v, k) {
 				return true
 			}
+			// A version of the board may have the question before the status: no time
+			// would pass until the next one.
 			_, open := question(v, k)
-			return open && c.ready(v)
+			t, _ := v.Task(k)
+			return open && c.ready(v) && t.Status == taskmodel.InputRequired
 		}) && c.over(c.m.Board(), k) {
 			break
 		}

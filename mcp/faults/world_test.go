@@ -208,6 +208,14 @@ func (w *world) look(v *board.Version) {
 		return true
 	})
 	for _, q := range v.Questions() {
+		w.mu.Lock()
+		watched := q.Task.ID == "" || w.watch[q.Task]
+		w.mu.Unlock()
+		if !watched {
+			// Over HTTP a question comes on a stream of its own: whether one of a task
+			// that was merely listed is there before its session is lost is chance.
+			continue
+		}
 		switch {
 		case q.State == taskmodel.QuestionWithdrawn && !strings.HasPrefix(q.Withdrawn, "the task ended"):
 			w.note("question withdrawn: %s", q.Withdrawn)
