@@ -204,8 +204,8 @@ func (t current) Start(ctx context.Context, c StartCall) (Started, error) {
 func (t current) Get(ctx context.Context, id string) (taskmodel.Snapshot, error) {
 	return t.tasks().Get(ctx, id)
 }
-func (t current) List(ctx context.Context, cursor string) (Page, error) {
-	return t.tasks().List(ctx, cursor)
+func (t current) List(ctx context.Context, cursor string, next func(string)) (Page, error) {
+	return t.tasks().List(ctx, cursor, next)
 }
 func (t current) Result(ctx context.Context, id string) (taskmodel.Outcome, error) {
 	return t.tasks().Result(ctx, id)

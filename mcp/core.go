@@ -265,7 +265,7 @@ func readTaskAs(b json.RawMessage, id string, names fieldNames) (taskmodel.Snaps
 
 // List fetches one page ("Listing Tasks"). The cursor is the server's and is
 // not looked into.
-func (c *core) List(ctx context.Context, cursor string) (Page, error) {
+func (c *core) List(ctx context.Context, cursor string, next func(string)) (Page, error) {
 	if can := c.s.getInfo().Can; !can.List {
 		return Page{}, c.s.unsupported(doing("tasks/list", ""), can.ListWhy)
 	}
@@ -273,7 +273,7 @@ func (c *core) List(ctx context.Context, cursor string) (Page, error) {
 	if cursor != "" {
 		params["cursor"] = cursor
 	}
-	b, err := c.s.call(ctx, "tasks/list", params, "", nil)
+	b, err := c.s.send(ctx, jsonrpc.Call{Method: "tasks/list", Params: params, Early: early(next)})
 	if err != nil {
 		if codeOf(err) == codeMethodNotFound {
 			err = withKind(err, ErrUnsupported)

@@ -24,7 +24,7 @@ func TestL1_CursorsThatAreNoStrings(t *testing.T) {
 	} {
 		for _, gen := range []taskmodel.Generation{taskmodel.GenCore, taskmodel.GenDraft} {
 			c, _ := connectPages(t, gen, func(string, int) string { return `{"tasks":[]` + in + `}` })
-			p, err := c.Tasks().List(t.Context(), "")
+			p, err := c.Tasks().List(t.Context(), "", nil)
 			if err != nil || p.Next != want.Next || (p.Cut == "") != (want.Cut == "") || !strings.Contains(p.Cut, want.Cut) {
 				t.Errorf("%s, %s: %q %q, %v", gen, in, p.Next, p.Cut, err)
 			}

@@ -114,12 +114,12 @@ func (d *draft) Get(ctx context.Context, id string) (taskmodel.Snapshot, error) 
 }
 
 // List fetches one page (3.5).
-func (d *draft) List(ctx context.Context, cursor string) (Page, error) {
+func (d *draft) List(ctx context.Context, cursor string, next func(string)) (Page, error) {
 	p := map[string]any{}
 	if cursor != "" {
 		p["cursor"] = cursor
 	}
-	b, err := d.s.call(ctx, "tasks/list", p, "", nil)
+	b, err := d.s.send(ctx, jsonrpc.Call{Method: "tasks/list", Params: p, Early: early(next)})
 	if err != nil {
 		if codeOf(err) == codeMethodNotFound {
 			why := "the server does not list tasks (error -32601 on tasks/list)"

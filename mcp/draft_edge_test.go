@@ -203,7 +203,7 @@ func TestDResultOfTheCallOutlivesAFailedLook(t *testing.T) {
 						}
 					case "list":
 						done := s.along("C> tasks/list\nS> {\"result\":{\"tasks\":[{" + taskD(id, "completed", "") + "}]}}")
-						page, err := c.Tasks().List(t.Context(), "")
+						page, err := c.Tasks().List(t.Context(), "", nil)
 						done()
 						if err != nil || len(page.Tasks) != 1 {
 							t.Fatal(page, err)

@@ -465,15 +465,15 @@ func TestDListAndDelete(t *testing.T) {
 			S> {"error":{"code":-32603,"message":"still running"}}
 			C> tasks/delete
 			S> {"error":{"code":-32601,"message":"Method not found"}}`)
-		p, err := c.Tasks().List(t.Context(), "")
+		p, err := c.Tasks().List(t.Context(), "", nil)
 		if err != nil || len(p.Tasks) != 2 || p.Next != " x=1 " || p.Tasks[0].ID != "A" || p.Tasks[1].TTL.Duration != time.Minute || len(e.lines()) != 1 {
 			t.Errorf("%+v, %v; told %v", p, err, e.lines())
 		}
-		if p, err = c.Tasks().List(t.Context(), p.Next); err != nil || p.Next != "" {
+		if p, err = c.Tasks().List(t.Context(), p.Next, nil); err != nil || p.Next != "" {
 			t.Errorf("%+v, %v", p, err)
 		}
 		// L3: no list is no fault; known ids go on.
-		if _, err = c.Tasks().List(t.Context(), ""); !errors.Is(err, ErrUnsupported) || c.Info().Can.List {
+		if _, err = c.Tasks().List(t.Context(), "", nil); !errors.Is(err, ErrUnsupported) || c.Info().Can.List {
 			t.Errorf("%v, can %+v", err, c.Info().Can)
 		}
 		if err := c.Tasks().Delete(t.Context(), "A"); err != nil {

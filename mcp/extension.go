@@ -121,7 +121,7 @@ func (x *extension) Get(ctx context.Context, id string) (taskmodel.Snapshot, err
 }
 
 // List: this generation has no list, so that nobody's tasks show to others.
-func (x *extension) List(context.Context, string) (Page, error) {
+func (x *extension) List(context.Context, string, func(string)) (Page, error) {
 	return Page{}, x.s.unsupported("listing the tasks", "2026-07-28 has no list of tasks; known ids can be added by hand")
 }
 

@@ -351,7 +351,7 @@ func TestXErrorsAreToldApart(t *testing.T) {
 			})
 		})
 	}
-	for name, err := range map[string]error{"list": firstErr(func(x *extension) error { _, err := x.List(t.Context(), ""); return err }), "delete": firstErr(func(x *extension) error { return x.Delete(t.Context(), "T") })} {
+	for name, err := range map[string]error{"list": firstErr(func(x *extension) error { _, err := x.List(t.Context(), "", nil); return err }), "delete": firstErr(func(x *extension) error { return x.Delete(t.Context(), "T") })} {
 		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "2026-07-28 has no") {
 			t.Errorf("%s: %v", name, err)
 		}

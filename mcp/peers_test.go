@@ -249,7 +249,7 @@ func everythingCancel(p *peerSession) {
 	}
 	found := false
 	for cursor := ""; ; {
-		page, err := p.c.Tasks().List(p.ctx, cursor)
+		page, err := p.c.Tasks().List(p.ctx, cursor, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"mcptasks/taskmodel"
 )
@@ -74,11 +75,53 @@ func (r *rows) is(b json.RawMessage, names fieldNames) bool {
 	return r != nil && len(b) > 0 && len(r.of) == len(b) && &r.of[0] == &b[0] && r.names.generation == names.generation
 }
 
+// early looks into a page for the cursor of the next alone and tells next of it;
+// nil where next is.
+func early(next func(cursor string)) func(json.RawMessage) {
+	if next == nil {
+		return nil
+	}
+	return func(page json.RawMessage) {
+		if c, _ := nextCursor(member(page, "nextCursor")); c != "" {
+			next(c)
+		}
+	}
+}
+
+// recent keeps the pages that were read for the wire log until they are asked
+// for: several at once, since a page may come before the one before it was taken.
+// It is safe for concurrent use.
+type recent struct {
+	mu    sync.Mutex
+	pages [4]*rows
+	n     int
+}
+
+func (c *recent) put(r *rows) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pages[c.n%len(c.pages)] = r
+	c.n++
+}
+
+// take gives what was read of b, nil when that is not there (any more).
+func (c *recent) take(b json.RawMessage, names fieldNames) *rows {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, r := range c.pages {
+		if r.is(b, names) {
+			c.pages[i] = nil
+			return r
+		}
+	}
+	return nil
+}
+
 // readPage gives one page of a listing. A row that names no task cannot be
 // kept; it stays in Raw, and the log says so.
 func (s *session) readPage(b json.RawMessage, names fieldNames) (Page, error) {
-	r := s.rows.Swap(nil)
-	if !r.is(b, names) {
+	r := s.rows.take(b, names)
+	if r == nil {
 		r = readRows(b, names)
 	}
 	if r.list == nil {

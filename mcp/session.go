@@ -32,8 +32,8 @@ type session struct {
 	infoMu sync.Mutex
 	info   Info
 
-	level  atomic.Value         // string: the log level asked for, modern era
-	rows   atomic.Pointer[rows] // the newest page of a listing, until it is asked for
+	level  atomic.Value // string: the log level asked for, modern era
+	rows   recent       // pages of a listing, until they are asked for
 	tools  toolCache
 	tokens tokens
 	asked  questions

@@ -32,8 +32,11 @@ type Tasks interface {
 	Start(ctx context.Context, c StartCall) (Started, error)
 	// Get asks for one task's state now.
 	Get(ctx context.Context, id string) (taskmodel.Snapshot, error)
-	// List fetches one page; "" is the first.
-	List(ctx context.Context, cursor string) (Page, error)
+	// List fetches one page; "" is the first. next, when it is not nil, may be
+	// called with the next page's cursor as soon as that is known, before the
+	// page itself has been read, on List's goroutine; it must not block. The
+	// Page's own Next is what counts.
+	List(ctx context.Context, cursor string, next func(cursor string)) (Page, error)
 	// Result fetches (2025-11-25: waits for) what the original request would
 	// have returned. It has no time limit but ctx's. Questions that the server
 	// asks on its stream go to Handler.Asked.

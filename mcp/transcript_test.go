@@ -371,7 +371,7 @@ func (p *player) do(verb, rest string) {
 		f = func() string { return snapOr(c.Tasks().Get(ctx, first)) }
 	case "list":
 		f = func() string {
-			page, err := c.Tasks().List(ctx, first)
+			page, err := c.Tasks().List(ctx, first, nil)
 			if err != nil {
 				return words(err)
 			}

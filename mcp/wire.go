@@ -101,7 +101,7 @@ func (s *session) fault(kind, method string, body json.RawMessage) string {
 		}
 	case kind == "response" && method == "tasks/list":
 		rows := readRows(body, names)
-		s.rows.Store(rows) // for who waits for the answer
+		s.rows.put(rows) // for who waits for the answer
 		return rows.fault()
 	case kind == "notification" && (method == notifyCore || method == notifyExtension):
 		return taskFault("/params", body, names)

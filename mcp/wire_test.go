@@ -149,17 +149,27 @@ func TestPageIsReadOnce(t *testing.T) {
 		s.traffic(jsonrpc.Traffic{Kind: jsonrpc.KindResponse, Method: "tasks/list", ID: "2", Bytes: b, Body: b})
 	}
 	passed(body)
-	kept := s.rows.Load()
+	kept := s.rows.pages[0]
 	got, err := s.readPage(body, coreFields)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v %v, want %+v", got, err, want)
 	}
-	if &got.Tasks[0] != &kept.tasks[0] || s.rows.Load() != nil {
+	if &got.Tasks[0] != &kept.tasks[0] || s.rows.take(body, coreFields) != nil {
 		t.Error("the page was read twice, or is still held")
 	}
 	passed(raw(`{"tasks":[]}`))
 	if got, err = s.readPage(body, coreFields); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("after another answer: %+v %v", got, err)
+	}
+	// Pages that came one after the other, before the first was asked for.
+	other := raw(`{"tasks":[{"taskId":"c",` + task + `}]}`)
+	passed(body)
+	passed(other)
+	if got, err = s.readPage(body, coreFields); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("the older of two: %+v %v", got, err)
+	}
+	if got, err = s.readPage(other, coreFields); err != nil || len(got.Tasks) != 1 || got.Tasks[0].ID != "c" {
+		t.Errorf("the newer of two: %+v %v", got, err)
 	}
 	passed(raw(`{"tasks":7}`))
 	if _, err = s.readPage(raw(`{"tasks":7}`), coreFields); err == nil {

@@ -113,7 +113,7 @@ func TestInterop(t *testing.T) {
 				if g != taskmodel.GenExtension {
 					n, cursor := 0, ""
 					for {
-						p, err := tasks.List(ctx, cursor)
+						p, err := tasks.List(ctx, cursor, nil)
 						if err != nil {
 							t.Fatal(err)
 						}

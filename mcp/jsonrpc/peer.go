@@ -74,6 +74,11 @@ type Call struct {
 	Header map[string]string // Outgoing.Header
 	ID     ID                // "" makes one
 	OnSent func(ID)          // called once the transport has taken the message
+	// Early is called, on Call's goroutine, with a result as soon as it has come:
+	// while the wire log still looks at it. It is left out for errors, for calls
+	// that are dropped, and where the answer is there as soon. What it is given
+	// must not be changed.
+	Early func(result json.RawMessage)
 }
 
 // A Peer speaks JSON-RPC 2.0 over one Conn, both ways. It is safe for
@@ -100,7 +105,8 @@ type Peer struct {
 type call struct {
 	method string
 	sent   time.Time
-	answer chan answer // holds one
+	answer chan answer          // holds one
+	early  chan json.RawMessage // holds one; nil when nobody wants it
 }
 
 type answer struct {
@@ -156,6 +162,9 @@ func (p *Peer) Call(ctx context.Context, c Call) (json.RawMessage, error) {
 		return nil, err
 	}
 	w := &call{method: c.Method, sent: time.Now(), answer: make(chan answer, 1)}
+	if c.Early != nil {
+		w.early = make(chan json.RawMessage, 1)
+	}
 	p.mu.Lock()
 	switch {
 	case p.closed != nil:
@@ -182,10 +191,15 @@ func (p *Peer) Call(ctx context.Context, c Call) (json.RawMessage, error) {
 	if c.OnSent != nil {
 		c.OnSent(c.ID)
 	}
-	select {
-	case a := <-w.answer:
-		return a.result, a.err
-	case <-ctx.Done():
+	for {
+		select {
+		case result := <-w.early:
+			c.Early(result)
+			continue
+		case a := <-w.answer:
+			return a.result, a.err
+		case <-ctx.Done():
+		}
 		if a, ok := p.drop(c.ID, w); ok {
 			return a.result, a.err
 		}

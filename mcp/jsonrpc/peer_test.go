@@ -119,6 +119,46 @@ func TestCalls(t *testing.T) {
 	})
 }
 
+// Who wants a result early has it before the wire log has looked at it, once, and
+// then the answer; an error is none, and a call that nobody waits for any more
+// holds nothing up.
+func TestEarlyResult(t *testing.T) {
+	logged, early := make(chan struct{}), make(chan string, 9)
+	p, c, _ := start(t, PeerOptions{Traffic: func(tr Traffic) {
+		if !tr.Out {
+			<-logged
+		}
+	}})
+	call := Call{Method: "m", Early: func(b json.RawMessage) { early <- string(b) }}
+	ch := goCall(p, t.Context(), call)
+	id := (<-c.out).ID
+	go c.sink.Message([]byte(`{"jsonrpc":"2.0","id":`+string(id)+`,"result":{"n":1}}`), "", "")
+	if got := <-early; got != `{"n":1}` {
+		t.Errorf("early: %s", got)
+	}
+	select {
+	case r := <-ch:
+		t.Errorf("the answer came before it was logged: %+v", r)
+	default:
+	}
+	close(logged)
+	if r := <-ch; string(r.b) != `{"n":1}` || r.err != nil {
+		t.Errorf("%s %v", r.b, r.err)
+	}
+	ch = goCall(p, t.Context(), call)
+	id = (<-c.out).ID
+	c.sink.Message([]byte(`{"jsonrpc":"2.0","id":`+string(id)+`,"error":{"code":1,"message":"no"}}`), "", "")
+	if r := <-ch; r.err == nil || len(early) != 0 {
+		t.Errorf("%v, and %d results", r.err, len(early))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ch = goCall(p, ctx, call)
+	id = (<-c.out).ID
+	stop()
+	<-ch
+	c.sink.Message([]byte(`{"jsonrpc":"2.0","id":`+string(id)+`,"result":{}}`), "", "")
+}
+
 func TestCallGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, h := start(t, PeerOptions{})

@@ -150,6 +150,9 @@ func (p *Peer) response(m Message, b json.RawMessage, stream string, on ID, faul
 		p.h.Noise(why, b)
 		return
 	}
+	if w.early != nil && m.Error == nil {
+		w.early <- m.Result
+	}
 	p.traffic(Traffic{At: now, Kind: KindResponse, Method: w.method, ID: id, Bytes: b, Body: m.Result, Latency: now.Sub(w.sent), Stream: stream, Fault: fault})
 	a := answer{result: m.Result}
 	if m.Error != nil {

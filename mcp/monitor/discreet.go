@@ -98,8 +98,8 @@ func (d discreetTasks) Get(ctx context.Context, id string) (taskmodel.Snapshot, 
 	return s, d.x.refusal(err)
 }
 
-func (d discreetTasks) List(ctx context.Context, cursor string) (mcp.Page, error) {
-	p, err := d.Tasks.List(ctx, cursor)
+func (d discreetTasks) List(ctx context.Context, cursor string, next func(string)) (mcp.Page, error) {
+	p, err := d.Tasks.List(ctx, cursor, next)
 	for i := range p.Tasks {
 		d.x.snapshot(&p.Tasks[i])
 	}

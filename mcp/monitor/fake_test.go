@@ -40,6 +40,7 @@ type fakeServer struct {
 	dialErr  func(n int, o mcp.Options) error
 	get      func(ctx context.Context, id string) (taskmodel.Snapshot, error)
 	list     func(ctx context.Context, cursor string) (mcp.Page, error)
+	reading  time.Duration // that a page takes to be read, once its cursor is known
 	result   func(ctx context.Context, id string) (taskmodel.Outcome, error)
 	cancel   func(ctx context.Context, id string) (*taskmodel.Snapshot, error)
 	start    func(ctx context.Context, c mcp.StartCall) (mcp.Started, error)
@@ -305,18 +306,23 @@ func (f *fakeServer) look(id string) (taskmodel.Snapshot, error) {
 	return taskmodel.Snapshot{}, errFakeNotFound
 }
 
-func (t fakeTasks) List(ctx context.Context, cursor string) (mcp.Page, error) {
+func (t fakeTasks) List(ctx context.Context, cursor string, next func(string)) (mcp.Page, error) {
 	f := t.c.f
 	if err := f.begin(ctx, "list", cursor); err != nil {
 		return mcp.Page{}, err
 	}
 	f.mu.Lock()
-	h := f.list
+	h, reading := f.list, f.reading
 	f.mu.Unlock()
-	if h != nil {
-		return h(ctx, cursor)
+	if h == nil {
+		h = func(_ context.Context, cursor string) (mcp.Page, error) { return f.page(cursor) }
 	}
-	return f.page(cursor)
+	p, err := h(ctx, cursor)
+	if next != nil && err == nil && p.Next != "" {
+		next(p.Next)
+	}
+	time.Sleep(reading)
+	return p, err
 }
 
 func (f *fakeServer) page(cursor string) (mcp.Page, error) {

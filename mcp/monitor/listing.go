@@ -26,6 +26,7 @@ type sweep struct {
 	want    int                 // due tasks not seen yet
 	covered int                 // watches refreshed
 	tries   int                 // failures of the present page in a row
+	ahead   *pageAhead          // asks for the pages, from the first one on
 	start   time.Time
 }
 
@@ -118,20 +119,21 @@ func (s *server) cannotList(why string) {
 // page asks for the next page of the walk.
 func (s *server) page() {
 	m, l := s.m, s.list
-	c, conn, ctx, cursor := s.client, s.conn, s.connCtx, l.cursor
-	asked := m.now()
-	s.polls.add(asked, 1)
+	conn, cursor := s.conn, l.cursor
+	s.polls.add(m.now(), 1)
 	s.counted()
+	if l.ahead == nil || l.cursor == "" {
+		l.ahead.stop() // it walked from a cursor that the server has given up
+		l.ahead = &pageAhead{m: m, ctx: s.connCtx, c: s.client, whole: l.whole}
+	}
+	ahead := l.ahead
 	m.spawn(func() {
-		ctx, stop := context.WithTimeout(ctx, listTimeout)
-		p, err := c.Tasks().List(ctx, cursor)
-		stop()
-		heard := m.now()
+		p := ahead.take(cursor)
 		m.post(func() {
 			if conn == s.conn && s.list == l {
-				s.paged(l, asked, heard, p, err)
+				s.paged(l, p.asked, p.heard, p.page, p.err)
 			}
-			s.heard(conn, err)
+			s.heard(conn, p.err)
 		})
 	})
 }
@@ -262,6 +264,7 @@ func (s *server) pageFailed(l *sweep, err error, now time.Time) {
 // lacking. What is known and was not listed is not dropped: its polls tell.
 func (s *server) endListing(l *sweep, why string, now time.Time) {
 	s.list = nil
+	l.ahead.stop()
 	if l.first {
 		// All of it is what a person waits for. It comes once for a connection, so
 		// that it needs no pace.

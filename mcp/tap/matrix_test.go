@@ -105,7 +105,7 @@ var operations = []operation{
 			cursor := ""
 			for range 4 {
 				a.do("list", func(ctx context.Context) (any, error) {
-					p, err := a.c.Tasks().List(ctx, cursor)
+					p, err := a.c.Tasks().List(ctx, cursor, nil)
 					cursor = p.Next
 					return p, err
 				})
