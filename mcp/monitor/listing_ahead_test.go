@@ -134,3 +134,39 @@ func TestGlanceRemembersWhatIsNotOver(t *testing.T) {
 		}
 	})
 }
+
+// A glance that finds a remembered task as it was writes nothing: a script that
+// lists each minute must not write all that runs each minute.
+func TestGlanceLeavesWhatIsAsItWas(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f := newFake(taskmodel.GenCore)
+		f.put("same", taskmodel.Working)
+		f.put("other", taskmodel.Working)
+		a := run(t, with(openJournal(t, dir, "mcptasks")), []string{"ci"}, f)
+		a.sleep(2 * time.Second)
+		a.end()
+		time.Sleep(time.Hour)
+		f.put("other", taskmodel.InputRequired)
+		j := openJournal(t, dir, "mcptasks ls")
+		began := time.Now()
+		b := run(t, func(o *Options) { o.Journal, o.Glance, o.FetchResults = j, true, false }, []string{"ci"}, f)
+		b.sleep(5 * time.Second)
+		if x, ok := b.board().Task(taskmodel.Key{Server: "ci", ID: "same", Role: taskmodel.Requestor}); !ok || x.Standing != taskmodel.Live {
+			t.Errorf("shown: %t %+v", ok, x)
+		}
+		b.end()
+		r, err := j.Restore(t.Context(), "target:ci")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range r.Tasks {
+			if written := !x.LastHeardAt.Before(began); written != (x.ID == "other") {
+				t.Errorf("%s, %s: written down: %t", x.ID, x.Status, written)
+			}
+		}
+		if len(r.Tasks) != 2 {
+			t.Errorf("%d tasks are remembered", len(r.Tasks))
+		}
+	})
+}

@@ -34,6 +34,12 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 	o.StatusMessage, o.ModelNote = clipped(o.StatusMessage), clipped(o.ModelNote)
 	gen := s.row.Generation
 	before := m.board.Len()
+	// A glance that finds what is remembered as it was has nothing to write down.
+	asItWas := false
+	if m.o.Glance {
+		t, ok := m.board.Task(taskmodel.Key{Server: s.spec.Name, ID: o.ID, Role: role})
+		asItWas = ok && t.Standing == taskmodel.Restored
+	}
 	now, events := m.board.ObserveTask(s.spec.Name, gen, role, o)
 	s.count += m.board.Len() - before
 	if len(s.early) > 0 && m.board.Len() > before {
@@ -80,7 +86,9 @@ func (s *server) observe(role taskmodel.Role, o taskmodel.Observation) {
 			m.save(k)
 		case e.Kind == taskmodel.EventStanding:
 			m.emit(e)
-			m.save(k)
+			if !asItWas {
+				m.save(k)
+			}
 		case e.Kind == taskmodel.EventResult:
 			s.keepOutcome(t, e)
 		default:

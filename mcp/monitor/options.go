@@ -47,8 +47,9 @@ type Options struct {
 	NoAsk bool
 	// Glance leaves out of the journal what a listing finds that had ended before
 	// it was ever heard of: a command that prints a listing and ends would spend
-	// most of its time on writing down what cannot change any more. What is not
-	// over, what is known and what is ours is journalled as ever.
+	// most of its time on writing down what cannot change any more. What is known
+	// and found as it was is not written again. What is not over, what has changed
+	// and what is ours is journalled as ever.
 	Glance bool
 	// Taps says which of the taps that the journal knows are to be shown, by their
 	// label; nil: none.
