@@ -432,6 +432,19 @@ func (w *View) HeadingOf(k taskmodel.Key) string {
 	return name
 }
 
+// Tasks calls f with every task that the filter lets through, in the order of
+// the rows, folded ones too, until f returns false. The task is f's for the call.
+func (w *View) Tasks(f func(*taskmodel.Task) bool) {
+	if w.shown == nil {
+		return
+	}
+	var t taskmodel.Task
+	w.shown.from(0, func(r *row) bool {
+		r.unpack(&t)
+		return f(&t)
+	})
+}
+
 // Keys calls f with the key of every task that the filter lets through, in the
 // order of the rows, folded ones too, until f returns false.
 func (w *View) Keys(f func(taskmodel.Key) bool) {

@@ -129,24 +129,26 @@ func (r *run) lsCmd() *cobra.Command {
 				rows := [][]string{{"STATUS", "TASK", "TOOL", "PROGRESS", "AGE", "TTL", "MESSAGE"}}
 				table := r.g.Output == "table"
 				out := &taskStream{w: bufio.NewWriterSize(r.env.Stdout, 1<<16), array: r.g.Output == "json"}
-				for i := range view.Len() {
-					t := view.Row(i).Task
-					if t == nil || len(want) > 0 && !want[string(t.Status)] {
-						continue
+				view.Tasks(func(t *taskmodel.Task) bool {
+					if len(want) > 0 && !want[string(t.Status)] {
+						return true
 					}
 					if table {
 						rows = append(rows, []string{statusWords(*t), safe.Line(t.Key.String()), orElse(safe.Line(t.Tool), "–"), orElse(progressWords(*t), "–"),
 							ageWords(*t, now), ttlWords(*t, now), messageWords(*t)})
-						continue
+						return true
 					}
 					j := shapeTask(*t, v, false)
-					if err := out.put(&j); err != nil {
-						return fmt.Errorf("standard output: %w", err)
-					}
-				}
-				if table {
+					err = out.put(&j)
+					return err == nil
+				})
+				switch {
+				case table:
 					err = r.printList(nil, rows, "")
-				} else if err = out.end(); err != nil {
+				case err == nil:
+					err = out.end()
+				}
+				if err != nil && !table {
 					err = fmt.Errorf("standard output: %w", err)
 				}
 				if err != nil {
