@@ -445,8 +445,6 @@ func readPassword(ctx context.Context, prompt string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprint(os.Stderr, prompt)
-	defer fmt.Fprintln(os.Stderr)
 	type typed struct {
 		b   []byte
 		err error
@@ -456,6 +454,15 @@ func readPassword(ctx context.Context, prompt string) (string, error) {
 		b, err := term.ReadPassword(fd)
 		got <- typed{b, err}
 	}()
+	// It is asked for when the terminal has been told to show nothing: who types
+	// at once is faster than a program on a busy machine.
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if now, err := term.GetState(fd); err != nil || *now != *before {
+			break
+		}
+	}
+	fmt.Fprint(os.Stderr, prompt)
+	defer fmt.Fprintln(os.Stderr)
 	select {
 	case t := <-got:
 		return string(t.b), t.err
