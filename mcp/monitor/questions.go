@@ -27,7 +27,7 @@ func (s *server) passOver(id taskmodel.QuestionID) {
 	if len(s.left) == 0 {
 		s.m.log.Warn("too many open questions; further ones are not shown (limits.questions)", "server", s.spec.Name)
 	}
-	if len(s.left) < mostLeft {
+	if len(s.left) < mostLeft && !s.left[id] {
 		s.left[id] = true
 		s.rows = true
 		s.m.touch()
@@ -65,7 +65,7 @@ func (s *server) asked(q taskmodel.Question, conn int) {
 		return
 	}
 	old, seen := m.board.Question(q.ID)
-	if (!seen || old.State == taskmodel.QuestionWithdrawn) && s.openQuestions() >= cmp.Or(m.o.MaxQuestions, maxQuestions) {
+	if (!seen || old.State == taskmodel.QuestionWithdrawn) && m.board.OpenQuestionsOf(s.spec.Name) >= cmp.Or(m.o.MaxQuestions, maxQuestions) {
 		s.passOver(q.ID)
 		return
 	}
@@ -120,16 +120,6 @@ func (s *server) asked(q taskmodel.Question, conn int) {
 		Status: t.Status, Question: q.ID, Message: q.Message,
 		Detail: detail(map[string]any{"key": q.Key, "kind": q.Kind, "method": q.Method, "message": q.Message, "round": q.Round})},
 		func(e *journal.Entry) { e.Question = &q })
-}
-
-func (s *server) openQuestions() int {
-	n := 0
-	for id := range s.was {
-		if q, ok := s.m.board.Question(id); ok && q.State.Open() {
-			n++
-		}
-	}
-	return n
 }
 
 func sameAsk(a, b taskmodel.Question) bool {

@@ -20,7 +20,8 @@ type Board struct {
 	servers   []taskmodel.Server // copied before it is written to
 	heads     heads
 	counts    tally
-	open      int // questions
+	open      int            // questions
+	openOf    map[string]int // by the server that asks
 	wanted    map[taskmodel.Key]bool
 	eventSeq  int64
 	sought    row // what find looks up with: one for all, since most of the work is looking up
@@ -41,12 +42,12 @@ func New() *Board {
 		id:        new(int),
 		tree:      btree.NewBTreeGOptions(lessKey, opts),
 		children:  btree.NewBTreeGOptions(lessChild, opts),
-		questions: btree.NewBTreeGOptions(lessQuestion, opts),
-		heads:     heads{},
-		counts:    newTally(),
-		wanted:    map[taskmodel.Key]bool{},
-		at:        map[*row]int{},
-		sought:    row{head: &head{}},
+		questions: btree.NewBTreeGOptions(lessQuestion, opts), openOf: map[string]int{},
+		heads:  heads{},
+		counts: newTally(),
+		wanted: map[taskmodel.Key]bool{},
+		at:     map[*row]int{},
+		sought: row{head: &head{}},
 	}
 }
 
@@ -280,12 +281,10 @@ func (b *Board) Server(name string) (taskmodel.Server, bool) {
 // enters it in the Inputs of its task when that is on the board.
 func (b *Board) PutQuestion(q taskmodel.Question) {
 	b.dirty = true
-	if old, had := b.questions.Set(&q); had && openQuestion(old) {
-		b.open--
+	if old, had := b.questions.Set(&q); had {
+		b.opened(old, -1)
 	}
-	if openQuestion(&q) {
-		b.open++
-	}
+	b.opened(&q, 1)
 	old, ok := b.find(q.Task)
 	if !ok {
 		return
@@ -312,9 +311,7 @@ func (b *Board) DropQuestion(id taskmodel.QuestionID) {
 		return
 	}
 	b.dirty = true
-	if openQuestion(q) {
-		b.open--
-	}
+	b.opened(q, -1)
 	old, ok := b.find(q.Task)
 	if !ok {
 		return
@@ -330,6 +327,20 @@ func (b *Board) DropQuestion(id taskmodel.QuestionID) {
 }
 
 func openQuestion(q *taskmodel.Question) bool { return q.State.Open() }
+
+// opened counts a question that is open.
+func (b *Board) opened(q *taskmodel.Question, by int) {
+	if !openQuestion(q) {
+		return
+	}
+	b.open += by
+	if b.openOf[q.ID.Server] += by; b.openOf[q.ID.Server] == 0 {
+		delete(b.openOf, q.ID.Server)
+	}
+}
+
+// OpenQuestionsOf is how many open questions a server has on the board.
+func (b *Board) OpenQuestionsOf(server string) int { return b.openOf[server] }
 
 func (b *Board) number(e taskmodel.Event) taskmodel.Event {
 	b.eventSeq++

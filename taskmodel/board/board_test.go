@@ -164,6 +164,9 @@ func TestQuestions(t *testing.T) {
 	b.PutQuestion(q("x", 1, taskmodel.QuestionAnswered))
 	b.PutQuestion(q("y", 3, taskmodel.QuestionOpen))
 	b.PutQuestion(q("z", 2, taskmodel.QuestionSending))
+	if n := b.OpenQuestionsOf("ci"); n != 1 || b.OpenQuestionsOf("lab") != 0 {
+		t.Errorf("%d are open of ci", n)
+	}
 	v := b.Publish(sec(9))
 	var order []string
 	for _, q := range v.Questions() {
@@ -176,7 +179,15 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("inputs %v", task.Inputs)
 	}
 	b.PutQuestion(q("y", 3, taskmodel.QuestionAnswered))
+	b.PutQuestion(q("w", 4, taskmodel.QuestionOpen))
+	if b.PutQuestion(q("w", 4, taskmodel.QuestionOpen)); b.OpenQuestionsOf("ci") != 1 {
+		t.Errorf("%d are open of ci", b.OpenQuestionsOf("ci"))
+	}
+	b.DropQuestion(taskmodel.QuestionID{Server: "ci", ID: "w"})
 	b.DropQuestion(taskmodel.QuestionID{Server: "ci", ID: "z"})
+	if n := b.OpenQuestionsOf("ci"); n != 0 {
+		t.Errorf("%d are open of ci", n)
+	}
 	after := b.Publish(sec(10))
 	if task, _ := after.Task(k); len(task.Inputs) != 2 || after.OpenQuestions() != 0 {
 		t.Errorf("inputs %v, open %d", task.Inputs, after.OpenQuestions())
