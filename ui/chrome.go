@@ -188,7 +188,7 @@ func (m *model) headLine() string {
 			parts = append(parts, kit.Span{Style: s, Text: text})
 		}
 	}
-	working := c.ByStatus[taskmodel.Working] + c.ByStatus[taskmodel.Submitted]
+	working := c.ByStatus[taskmodel.Working] + c.ByStatus[taskmodel.Submitted] - c.Lost
 	count(working, kit.Thousands(working)+" working", th.Dim)
 	count(c.Questions, kit.Count(c.Questions, "question"), th.Status.Input)
 	count(c.ByStatus[taskmodel.Failed], kit.Thousands(c.ByStatus[taskmodel.Failed])+" failed", th.Status.Failed)

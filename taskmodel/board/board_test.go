@@ -249,6 +249,29 @@ func TestS11_InventedStatusWordsAreBounded(t *testing.T) {
 	}
 }
 
+// What its server calls working and knows no more is counted apart.
+func TestLostTasksAreCounted(t *testing.T) {
+	b := New()
+	for i, st := range []taskmodel.Status{taskmodel.Working, taskmodel.Submitted, taskmodel.Completed, taskmodel.InputRequired} {
+		b.Insert(taskmodel.Task{Key: key("ci", fmt.Sprint(i)), Status: st})
+	}
+	lost := func(want int) {
+		t.Helper()
+		if c := b.Publish(sec(1)).Counts(); c.Lost != want || c.ByStatus[taskmodel.Working] > 1 {
+			t.Errorf("%+v, want %d lost", c, want)
+		}
+	}
+	lost(0)
+	for i, st := range []taskmodel.Standing{taskmodel.Gone, taskmodel.Expired, taskmodel.Gone, taskmodel.Gone} {
+		b.Change(key("ci", fmt.Sprint(i)), sec(1), func(t *taskmodel.Task) { t.Standing = st })
+	}
+	lost(2)
+	b.Change(key("ci", "0"), sec(1), func(t *taskmodel.Task) { t.Standing = taskmodel.Live })
+	lost(1)
+	b.Remove(key("ci", "1"))
+	lost(0)
+}
+
 func TestPublishWithoutChangeIsTheSameVersion(t *testing.T) {
 	b := New()
 	b.Insert(taskmodel.Task{Key: key("a", "1")})

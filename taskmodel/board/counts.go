@@ -18,6 +18,7 @@ type tally struct {
 	words    map[taskmodel.Status]bool
 	byStatus map[taskmodel.Status]int
 	byServer map[string]map[taskmodel.Status]int
+	lost     int
 	changed  bool
 }
 
@@ -32,6 +33,9 @@ func (c *tally) add(r *row, n int) {
 	c.byStatus[word] += n
 	if c.byStatus[word] == 0 {
 		delete(c.byStatus, word)
+	}
+	if r.lost() {
+		c.lost += n
 	}
 	server := r.head.key.Server
 	m := c.byServer[server]
@@ -62,7 +66,7 @@ func (c *tally) word(s taskmodel.Status) taskmodel.Status {
 
 // copy gives counts that nobody writes to any more.
 func (c *tally) copy(total, questions int) Counts {
-	out := Counts{Total: total, Questions: questions, ByStatus: maps.Clone(c.byStatus),
+	out := Counts{Total: total, Questions: questions, Lost: c.lost, ByStatus: maps.Clone(c.byStatus),
 		ByServer: make(map[string]map[taskmodel.Status]int, len(c.byServer))}
 	for s, m := range c.byServer {
 		out.ByServer[s] = maps.Clone(m)

@@ -224,6 +224,12 @@ func (r *row) status() taskmodel.Status { return r.head.status.status }
 
 func (r *row) terminal() bool { return r.status().Terminal(r.head.gen) }
 
+// lost reports whether a task at work is not known to its server any more.
+func (r *row) lost() bool {
+	at := r.status() == taskmodel.Working || r.status() == taskmodel.Submitted
+	return at && (r.head.standing == taskmodel.Gone || r.head.standing == taskmodel.Expired)
+}
+
 func (r *row) needsPerson() bool {
 	s := r.head.standing
 	return r.status() == taskmodel.InputRequired && s != taskmodel.Gone && s != taskmodel.Expired

@@ -8,6 +8,9 @@ type Counts struct {
 	ByStatus  map[taskmodel.Status]int
 	ByServer  map[string]map[taskmodel.Status]int
 	Questions int // open
+	// Lost are those of ByStatus that their server calls working or submitted and
+	// does not know any more: nobody knows whether they are.
+	Lost int
 }
 
 // SortColumn names what a list is sorted by.

@@ -84,6 +84,9 @@ func finer(d time.Duration) time.Duration {
 
 // Short writes a duration in at most four cells.
 func Short(d time.Duration) string {
+	if d >= 1000*24*time.Hour {
+		return strconv.FormatInt(int64(d/(365*24*time.Hour)), 10) + "y"
+	}
 	u := unit(d)
 	return strconv.FormatInt(int64(d/u), 10) + map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h", 24 * time.Hour: "d"}[u]
 }

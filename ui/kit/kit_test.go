@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -270,6 +271,15 @@ func TestGist(t *testing.T) {
 	} {
 		if got := Gist(long, "web", w); got != want {
 			t.Errorf("%d: %q, want %q", w, got, want)
+		}
+	}
+}
+
+// Whatever a server calls its time to live, it has room in its column.
+func TestShortIsShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0s", 59 * time.Second: "59s", 119 * time.Minute: "1h", 999 * 24 * time.Hour: "999d", 1000 * 24 * time.Hour: "2y", math.MaxInt64: "292y"} {
+		if got := Short(d); got != want || len(got) > 4 {
+			t.Errorf("%s is written %q, want %q", d, got, want)
 		}
 	}
 }

@@ -186,7 +186,7 @@ func (t *Teller) sequence(title, text string) string {
 // View sets what the terminal is told beside the frame.
 func (t *Teller) View(v *tea.View, b *board.Version) {
 	c := b.Counts()
-	working := c.ByStatus[taskmodel.Working] + c.ByStatus[taskmodel.Submitted]
+	working := c.ByStatus[taskmodel.Working] + c.ByStatus[taskmodel.Submitted] - c.Lost
 	if !t.rules.NoTitle {
 		switch {
 		case c.Questions > 0:
