@@ -134,7 +134,7 @@ func (r *run) report(err error, server string) int {
 			body["kind"] = "failed"
 		}
 		b, _ := json.Marshal(map[string]any{"error": body})
-		b = escapeControls(b)
+		b = safe.JSON(b)
 		fmt.Fprintln(r.env.Stderr, string(b))
 	} else {
 		text := []string{e.Message}

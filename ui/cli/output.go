@@ -65,7 +65,7 @@ func writeJSON(w io.Writer, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(escapeControls(b.Bytes()))
+	_, err := w.Write(safe.JSON(b.Bytes()))
 	return err
 }
 

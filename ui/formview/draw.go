@@ -213,7 +213,7 @@ func (m *Form) reviewLines(th *theme.Theme, w int) []string {
 	if m.content != nil {
 		content = m.content(content)
 	}
-	for _, l := range safe.Lines(pretty(content)) {
+	for _, l := range safe.Lines(string(safe.JSON([]byte(pretty(content))))) {
 		for _, part := range safe.Wrap(l, max(w-2, 1)) {
 			lines = append(lines, "  "+th.Text.Render(part))
 		}
