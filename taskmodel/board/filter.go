@@ -107,16 +107,51 @@ type Subject struct {
 	born, expires int64 // microseconds, 0: none
 	has           hasBits
 
-	head    *head            // of a row: what its words say of a term
-	memo    map[verdict]bool // is remembered here
-	letters letters          // of message and id
+	head    *head   // of a row: what its words say of a term
+	memo    *memo   // is remembered here; nil: nothing is
+	letters letters // of message and id
 }
+
+// A memo remembers what terms said, for one pass over many rows. It belongs to
+// one goroutine.
+type memo struct {
+	heads map[verdict]bool
+	texts map[spoken]bool
+}
+
+func newMemo() *memo { return &memo{map[verdict]bool{}, map[spoken]bool{}} }
 
 // A verdict is the key of what a term said of a head's words; there are few
 // heads for many rows.
 type verdict struct {
 	alt  *alt
 	head *head
+}
+
+// A spoken is the key of what a regular expression said of a message: many tasks
+// say the same, and to look that up costs a tenth.
+type spoken struct {
+	alt  *alt
+	text string
+}
+
+// maxTexts bounds the messages that are remembered: past it the tasks say too
+// different things for it to be of use.
+const maxTexts = 4096
+
+// message is search in a task's message.
+func (a *alt) message(s *Subject) bool {
+	if s.memo == nil {
+		return a.search(s.Message)
+	}
+	k := spoken{a, s.Message}
+	hit, ok := s.memo.texts[k]
+	if !ok {
+		if hit = a.search(s.Message); len(s.memo.texts) < maxTexts {
+			s.memo.texts[k] = hit
+		}
+	}
+	return hit
 }
 
 func subjectOf(t *taskmodel.Task) Subject {
@@ -203,13 +238,21 @@ func (f *Filter) Next(now time.Time) time.Time {
 type matcher struct {
 	f    *Filter
 	now  int64
-	memo map[verdict]bool
+	memo *memo
 }
 
 func (f *Filter) matcher(now time.Time) matcher {
 	m := matcher{f: f, now: now.UnixMicro()}
 	if !f.Empty() {
-		m.memo = map[verdict]bool{}
+		m.memo = newMemo()
+	}
+	return m
+}
+
+// fork is the matcher for another goroutine.
+func (m matcher) fork() matcher {
+	if m.memo != nil {
+		m.memo = newMemo()
 	}
 	return m
 }
@@ -218,8 +261,8 @@ func (m matcher) row(r *row) bool {
 	if m.f.Empty() {
 		return true
 	}
-	if len(m.memo) > 4*maxHeads {
-		clear(m.memo)
+	if len(m.memo.heads) > 4*maxHeads {
+		clear(m.memo.heads)
 	}
 	s := subjectOfRow(r)
 	s.head, s.memo = r.head, m.memo
@@ -247,7 +290,7 @@ func (a *alt) match(f field, s *Subject, now int64) bool {
 	switch f {
 	case anyField:
 		if a.re != nil {
-			return a.matchHead(s) || a.search(s.Message) || a.search(s.ID)
+			return a.matchHead(s) || a.message(s) || a.search(s.ID)
 		}
 		return a.matchHead(s) || s.letters.hold(a.needs) && (fuzzyWord(s.Message, a.fold) || fuzzyWord(s.ID, a.fold))
 	case fieldStatus:
@@ -262,7 +305,7 @@ func (a *alt) match(f field, s *Subject, now int64) bool {
 		if a.re == nil {
 			return s.letters.hold(a.needs) && containsFold(s.Message, a.fold)
 		}
-		return a.search(s.Message)
+		return a.message(s)
 	case fieldGen:
 		return a.begins(string(s.Generation)) || a.begins(genAlias(s.Generation))
 	case fieldStanding:
@@ -292,7 +335,7 @@ func (a *alt) search(s string) bool {
 
 func (a *alt) matchHead(s *Subject) bool {
 	if s.memo != nil {
-		if hit, ok := s.memo[verdict{a, s.head}]; ok {
+		if hit, ok := s.memo.heads[verdict{a, s.head}]; ok {
 			return hit
 		}
 	}
@@ -302,7 +345,7 @@ func (a *alt) matchHead(s *Subject) bool {
 	}
 	hit := find(s.Tool) || find(s.Server) || find(string(s.Status))
 	if s.memo != nil {
-		s.memo[verdict{a, s.head}] = hit
+		s.memo.heads[verdict{a, s.head}] = hit
 	}
 	return hit
 }

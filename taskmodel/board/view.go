@@ -77,6 +77,7 @@ func (w *View) Fork() *View {
 	f.sizes = maps.Clone(w.sizes)
 	f.tally = maps.Clone(w.tally)
 	f.groups = slices.Clone(w.groups)
+	f.match = w.match.fork()
 	if w.all != nil {
 		f.all = w.all.clone()
 		f.shown = f.all

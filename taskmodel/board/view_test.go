@@ -235,3 +235,34 @@ func TestVersionsAreImmutable(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// A fork and its view go on at the same time, each by its own goroutine: what a
+// filter remembers of the rows is not shared (the race detector sees it).
+func TestForkAndViewAtOnce(t *testing.T) {
+	b := filled(2000)
+	for _, text := range []string{"linking", "/stage [0-3]/", "tool:build !zq"} {
+		w := NewView()
+		w.Set(Settings{Filter: MustParseFilter(text)})
+		w.Update(b.Publish(epoch))
+		f := w.Fork()
+		for i := range 200 {
+			b.Observe("ci", taskmodel.GenCore, taskmodel.Requestor, benchObs(i, 1))
+			b.Change(key("ci", benchObs(i, 0).ID), epoch, func(t *taskmodel.Task) { t.Tool = "tool" + fmt.Sprint(i) })
+		}
+		v := b.Publish(epoch)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.Set(Settings{Filter: MustParseFilter(text + " link")})
+			f.Update(v)
+		}()
+		w.Update(v)
+		<-done
+		fresh := NewView()
+		fresh.Set(Settings{Filter: MustParseFilter(text)})
+		fresh.Update(v)
+		if !slices.Equal(lines(w), lines(fresh)) {
+			t.Errorf("%s: the view shows other rows beside its fork", text)
+		}
+	}
+}
