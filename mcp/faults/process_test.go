@@ -376,7 +376,10 @@ func (p *process) through(f processFault, op processOperation) error {
 		return err
 	}
 	if f.says != "" {
-		if err := p.until("it is said that it "+f.says, func(*board.Version) bool { return strings.Contains(p.heard(), f.says) }); err != nil {
+		if err := p.until("it is said of whom that it "+f.says+", and what to do", func(*board.Version) bool {
+			said := p.heard()
+			return strings.Contains(said, "ci: ") && strings.Contains(said, f.says) && strings.Contains(said, "correct its entry")
+		}); err != nil {
 			return err
 		}
 	}

@@ -221,7 +221,7 @@ func (s *server) again(err error) {
 func whatToDo(err error) string {
 	var exit *transport.ExitError
 	if errors.As(err, &exit) {
-		return "; it is started again by itself; if it does not stay up, run its command in a terminal and correct its entry"
+		return "; if it keeps ending, run its command in a terminal to see why, and correct its entry"
 	}
 	return ""
 }
