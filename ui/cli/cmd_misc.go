@@ -24,6 +24,9 @@ func (r *run) demoCmd() *cobra.Command {
 			if !r.env.StdinTTY || !r.env.StdoutTTY {
 				return usagef("the demo needs a terminal; scripts use mcptasks -s demo=\"mcptasks demo-server\" ls")
 			}
+			if err := r.graceless(); err != nil {
+				return err
+			}
 			o, err := r.deps.Demo(cmd.Context(), r.g)
 			if err != nil {
 				return err

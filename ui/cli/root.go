@@ -223,6 +223,9 @@ func (r *run) openUI(cmd *cobra.Command, args []string) error {
 			return usagef("the terminal UI needs a terminal; scripts use mcptasks ls, get, watch … (mcptasks --help)%s", meant(cmd, g.Only))
 		}
 	}
+	if err := r.graceless(); err != nil {
+		return err
+	}
 	o, err := r.deps.Open(cmd.Context(), g)
 	if err != nil {
 		return err
@@ -291,4 +294,13 @@ func args(least, most int, form string) cobra.PositionalArgs {
 func (r *run) writeln(s string) error {
 	_, err := fmt.Fprintln(r.env.Stdout, s)
 	return err
+}
+
+// graceless is why a terminal that moves no cursor gets no screens: what would be
+// drawn there is noise, for a screen reader above all.
+func (r *run) graceless() error {
+	if r.env.Getenv("TERM") != "dumb" {
+		return nil
+	}
+	return usagef("this terminal cannot show the screens (TERM=dumb); mcptasks watch says in sentences what happens, mcptasks answer TASK asks here")
 }

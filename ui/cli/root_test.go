@@ -44,6 +44,22 @@ func TestTheScreensOpenOnWhatIsNamed(t *testing.T) {
 	}
 }
 
+// A terminal without graces gets no screens, but words on what to do there.
+func TestADumbTerminalGetsNoScreens(t *testing.T) {
+	for _, args := range [][]string{nil, {"demo"}, {"ci"}, {"https://ci.example/mcp"}} {
+		var errs bytes.Buffer
+		no := func(context.Context, cli.Global) (*cli.Opened, error) {
+			t.Errorf("%q: something was started", args)
+			return &cli.Opened{}, nil
+		}
+		code := cli.Run(context.Background(), cli.Env{Args: args, Stderr: &errs, Stdout: &errs, StdinTTY: true, StdoutTTY: true, Now: time.Now,
+			Getenv: func(k string) string { return map[string]string{"TERM": "dumb"}[k] }}, cli.Deps{Open: no, Demo: no})
+		if said := errs.String(); code != 2 || !strings.Contains(said, "mcptasks watch") || strings.Contains(said, "\x1b") {
+			t.Errorf("%q: exit %d: %s", args, code, said)
+		}
+	}
+}
+
 // What is said of the memory that is not there is said once.
 func TestHistoryWithoutMemorySaysWhyOnce(t *testing.T) {
 	var errs bytes.Buffer
