@@ -58,6 +58,7 @@ type model struct {
 	saved   *viewsFile        // where they are kept
 	notice  notice
 	teller  notify.Teller
+	drafts  map[taskmodel.QuestionID]*drafting
 	await   taskmodel.Key // pressed a on it; its question opens when it comes
 	result  taskmodel.Key // pressed r on it; its result opens when it comes
 	linked  string        // the resource that was asked for; it opens when it comes
@@ -94,7 +95,8 @@ func newModel(ctx context.Context, mon Monitor, o Options) (*model, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	m := &model{ctx: ctx, mon: mon, opt: o, w: 80, h: 24, dark: true, theme: o.Theme, mouse: o.Mouse, sideOn: !o.NoSide, focused: true}
+	m := &model{ctx: ctx, mon: mon, opt: o, w: 80, h: 24, dark: true, theme: o.Theme, mouse: o.Mouse, sideOn: !o.NoSide, focused: true,
+		drafts: map[taskmodel.QuestionID]*drafting{}}
 	if o.Keys != nil {
 		m.keys = *o.Keys
 	} else {
@@ -280,6 +282,10 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 			m.say(msg.text, false)
 		}
 		return m.do(msg.then)
+	case draftedMsg:
+		return m.drafted(msg)
+	case slowDraftMsg:
+		m.sayDrafting(msg.id)
 	case historyMsg:
 		for _, s := range m.stack {
 			if d, ok := s.(*detail.Detail); ok && d.Key() == msg.key {

@@ -26,20 +26,7 @@ func (m *model) openQuestion(id taskmodel.QuestionID) tea.Cmd {
 		return nil
 	}
 	m.push(ask.New(q, m.generationOf(q), m.opt.Schema))
-	if q.Kind != taskmodel.AskSampling || m.opt.Sampling == nil || len(q.Draft) > 0 {
-		return nil
-	}
-	ctx, draft := m.ctx, m.opt.Sampling
-	return func() tea.Msg {
-		text, err := draft(ctx, id.Server, q.Params)
-		if err != nil {
-			return doneMsg{err: fmt.Errorf("the sampling command of %s: %w", id.Server, err)}
-		}
-		if text == "" {
-			return nil
-		}
-		return ask.FillMsg{ID: id, Name: "text", Text: text}
-	}
+	return m.draftCompletion(q)
 }
 
 // generationOf is what the server of a question speaks, "" when not known.
@@ -53,6 +40,7 @@ func (m *model) generationOf(q taskmodel.Question) taskmodel.Generation {
 
 // closeQuestion takes a question's screen away, also from below another.
 func (m *model) closeQuestion(id taskmodel.QuestionID) {
+	delete(m.drafts, id)
 	if a, ok := m.top().(*ask.Ask); ok && a.ID() == id {
 		m.pop()
 		return
