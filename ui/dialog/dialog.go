@@ -8,6 +8,7 @@
 package dialog
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"mcptasks/ui/act"
 	"mcptasks/ui/kit"
 	"mcptasks/ui/safe"
+	"mcptasks/ui/theme"
 )
 
 // Grace is how long no key may have been pressed before a dialog that opened
@@ -30,8 +32,8 @@ type Dialog interface {
 	// Update takes a message; done closes the dialog, and the action is carried
 	// out after that.
 	Update(e *kit.Env, m tea.Msg) (done bool, a act.Action)
-	// Lines draws its inside, at most w cells wide.
-	Lines(e *kit.Env, w int) []string
+	// Parts draws its inside, at most w cells wide.
+	Parts(e *kit.Env, w int) Parts
 	// Keys are shown in the last line.
 	Keys(e *kit.Env) []keymap.Binding
 	Context() keymap.Context
@@ -92,13 +94,10 @@ func (s *Stack) Over(e *kit.Env, body string, w, h int) string {
 		return body
 	}
 	inner := min(w-6, 72)
-	lines := d.Lines(e, inner)
+	lines := d.Parts(e, inner).fit(max(h-2, 1), e.Theme)
 	bw := 0
 	for _, l := range lines {
 		bw = max(bw, safe.Width(l))
-	}
-	if len(lines) > h-2 {
-		lines = lines[:max(h-2, 1)]
 	}
 	th := e.Theme
 	box := []string{th.Faint.Render("╭" + strings.Repeat("─", bw+4) + "╮")}
@@ -107,6 +106,34 @@ func (s *Stack) Over(e *kit.Env, body string, w, h int) string {
 	}
 	box = append(box, th.Faint.Render("╰"+strings.Repeat("─", bw+4)+"╯"))
 	return Overlay(body, box, (w-bw-6)/2, max((h-len(box))/3, 0), w)
+}
+
+// Parts are the lines of a dialog from top to bottom. Where there is no room for
+// all, the rest is shortened first, then the words; the answer stays longest.
+type Parts struct {
+	Title  []string
+	Words  []string
+	Answer []string // where one types, or what can be chosen
+	Rest   []string
+}
+
+// fit gives at most h lines.
+func (p Parts) fit(h int, th *theme.Theme) []string {
+	h -= len(p.Answer)
+	h -= len(p.Title)
+	words := p.Words
+	if len(words) > max(h, 0) {
+		words = slices.Clone(words[:max(h, 0)])
+		if n := len(words); n > 0 {
+			words[n-1] = th.Dim.Render(safe.Ellipsis)
+		}
+	}
+	h -= len(words)
+	out := slices.Concat(p.Title, words, p.Answer, p.Rest[:min(max(h, 0), len(p.Rest))])
+	if h < 0 { // not even for the title
+		out = out[-h:]
+	}
+	return out
 }
 
 // Overlay lays a block over a body at column x and line y.
@@ -155,22 +182,28 @@ func (c Confirm) Update(e *kit.Env, m tea.Msg) (bool, act.Action) {
 	return false, nil
 }
 
-// Lines implements Dialog.
-func (c Confirm) Lines(e *kit.Env, w int) []string {
+// Parts implements Dialog.
+func (c Confirm) Parts(e *kit.Env, w int) Parts {
 	th := e.Theme
-	var out []string
+	var p Parts
 	for _, l := range safe.Wrap(c.Title, w) {
-		out = append(out, th.Title.Render(l))
+		p.Title = append(p.Title, th.Title.Render(l))
 	}
 	if len(c.Ask.Lines) > 0 {
-		out = append(out, "")
+		p.Words = append(p.Words, "")
 	}
 	for _, t := range c.Ask.Lines {
 		for _, l := range safe.Wrap(t, w) {
-			out = append(out, th.Dim.Render(l))
+			p.Words = append(p.Words, th.Dim.Render(l))
 		}
 	}
-	out = append(out, "")
+	p.Words = append(p.Words, "")
+	p.Answer = c.choices(e, w)
+	return p
+}
+
+func (c Confirm) choices(e *kit.Env, w int) []string {
+	th := e.Theme
 	label := c.Label
 	if label == "" {
 		label = "yes"
@@ -187,9 +220,9 @@ func (c Confirm) Lines(e *kit.Env, w int) []string {
 	parts = append(parts, choice(e.Keys.No.Label(), no))
 	line := strings.Join(parts, "    ")
 	if safe.Width(line) > w {
-		return append(out, parts...)
+		return parts
 	}
-	return append(out, line)
+	return []string{line}
 }
 
 // Keys implements Dialog.
@@ -243,19 +276,28 @@ func (l *Line) Update(e *kit.Env, m tea.Msg) (bool, act.Action) {
 	return false, nil
 }
 
-// Lines implements Dialog.
-func (l *Line) Lines(e *kit.Env, w int) []string {
+// Parts implements Dialog.
+func (l *Line) Parts(e *kit.Env, w int) Parts {
 	th := e.Theme
-	var out []string
+	var p Parts
 	for _, t := range safe.Wrap(l.Title, w) {
-		out = append(out, th.Title.Render(t))
+		p.Title = append(p.Title, th.Title.Render(t))
 	}
 	for _, line := range l.Line.Lines {
 		for _, t := range safe.Wrap(line, w) {
-			out = append(out, th.Dim.Render(t))
+			p.Words = append(p.Words, th.Dim.Render(t))
 		}
 	}
-	out = append(out, "", l.edit.View(th, max(min(w, 60), 8)), "")
+	p.Words = append(p.Words, "")
+	p.Answer = []string{l.edit.View(th, max(min(w, 60), 8))}
+	p.Rest = l.below(e, w)
+	return p
+}
+
+// below are the ways in which the line could go on, and what takes it.
+func (l *Line) below(e *kit.Env, w int) []string {
+	th := e.Theme
+	out := []string{""}
 	if l.Suggest != nil {
 		all := l.shown
 		if l.pick < 0 {

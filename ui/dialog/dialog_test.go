@@ -6,6 +6,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"mcptasks/keymap"
 	"mcptasks/ui/act"
@@ -80,5 +81,27 @@ func TestOverlayKeepsTheWidth(t *testing.T) {
 	}
 	if got := Overlay("a\nb", []string{"1", "2", "3", "4"}, 0, 1, 10); strings.Count(got, "\n") != 1 {
 		t.Errorf("the block made the body longer: %q", got)
+	}
+}
+
+// In a window too small for the whole of a dialog, what is typed and what can be
+// chosen stay in view: the words between are cut.
+func TestSmallWindowsShowWhereOneAnswers(t *testing.T) {
+	words := []string{strings.Repeat("many words ", 20), strings.Repeat("and more ", 20)}
+	for name, d := range map[string]Dialog{
+		"line":    NewLine(act.Line{Title: "Which folders?", Lines: words, Text: "/srv/data"}),
+		"confirm": Confirm{act.Ask{Title: "Which folders?", Lines: words, Label: "/srv/data"}},
+	} {
+		for _, h := range []int{3, 5, 6, 8, 12, 40} {
+			var s Stack
+			s.Push(d)
+			got := ansi.Strip(s.Over(env(), strings.Repeat("\n", h-1), 40, h))
+			if lines := strings.Split(got, "\n"); len(lines) != h {
+				t.Errorf("%s in %d lines: %d are drawn", name, h, len(lines))
+			}
+			if !strings.Contains(got, "/srv/data") || h > 8 && !strings.Contains(got, "Which folders?") || h >= 8 && (h < 40) != strings.Contains(got, safe.Ellipsis) {
+				t.Errorf("%s in %d lines:\n%s", name, h, got)
+			}
+		}
 	}
 }
