@@ -1,6 +1,8 @@
 package detail
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -247,6 +249,16 @@ func (d *Detail) Update(e *kit.Env, m tea.Msg) act.Action {
 		return d.copy(e)
 	case key.Matches(k, keys.Save.Binding) && d.tab != Wire && !d.result.open(d.tab):
 		return d.save(e)
+	case key.Matches(k, keys.Pager.Binding) && d.tab == Raw:
+		if text, name, ok := d.rawText(e); ok {
+			return act.Page{Text: text, Name: name}
+		}
+		return nil
+	case key.Matches(k, keys.Editor.Binding) && d.tab == Raw:
+		if text, name, ok := d.rawText(e); ok {
+			return act.Edit{Text: text, Name: name}
+		}
+		return nil
 	}
 	if a, used := d.paneKey(e, k); used {
 		return a
@@ -310,6 +322,20 @@ func (d *Detail) save(e *kit.Env) act.Action {
 		return act.Save{Name: kit.ShortID(t.ID) + ".json", Data: t.Raw, What: "the raw task"}
 	}
 	return act.Command{Text: "export "}
+}
+
+// rawText is the raw task laid out, with a name for its file.
+func (d *Detail) rawText(e *kit.Env) (text, name string, ok bool) {
+	t, ok := e.Board.Task(d.key)
+	if !ok || len(t.Raw) == 0 {
+		return "", "", false
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, t.Raw, "", "  ") != nil {
+		b.Reset()
+		b.Write(t.Raw)
+	}
+	return b.String(), kit.ShortID(t.ID) + ".json", true
 }
 
 // Keys implements kit.Screen.
