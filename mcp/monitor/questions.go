@@ -99,7 +99,11 @@ func (s *server) asked(q taskmodel.Question, conn int) {
 			if !ok || id == q.ID {
 				continue
 			}
-			q.Round = max(q.Round, o.Round+1)
+			if o.State.Open() {
+				q.Round = max(q.Round, o.Round) // asked together
+			} else {
+				q.Round = max(q.Round, o.Round+1)
+			}
 			if o.State == taskmodel.QuestionWithdrawn && o.Draft != nil && q.Draft == nil && sameAsk(o, q) {
 				q.Draft = o.Draft // the same question on a new connection
 			}

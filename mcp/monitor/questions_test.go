@@ -499,6 +499,29 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 }
 
+// Questions that stand open together are one round; what is asked after an answer
+// is the next.
+func TestRoundsAreCounted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, r := asks(t)
+		f.last().h.Asked(question("r", "x"))
+		r.sleep(time.Second)
+		if a, b := r.question("q").Round, r.question("r").Round; a != 1 || b != 1 {
+			t.Errorf("asked together: rounds %d and %d", a, b)
+		}
+		for _, id := range []string{"q", "r"} {
+			if err := r.m.Answer(t.Context(), accept(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.last().h.Asked(question("s", "x"))
+		r.sleep(time.Second)
+		if got := r.question("s").Round; got != 2 {
+			t.Errorf("asked after the answers: round %d", got)
+		}
+	})
+}
+
 // asks is a monitor whose one server asks the question q for its task x.
 func asks(t *testing.T) (*fakeServer, *rig) {
 	t.Helper()
