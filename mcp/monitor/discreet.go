@@ -42,6 +42,10 @@ func (d discreet) Session() (id, version string, init json.RawMessage) {
 
 func (d discreet) Tools(ctx context.Context) ([]taskmodel.Tool, error) {
 	tools, err := d.client.Tools(ctx)
+	for i := range tools {
+		t := &tools[i]
+		t.Title, t.Description = d.x.text(t.Title), d.x.text(t.Description)
+	}
 	return tools, d.x.refusal(err)
 }
 

@@ -36,6 +36,7 @@ func TestSecretsThatAServerQuotes(t *testing.T) {
 			s.StatusMessage, s.ModelNote = said("status"), said("note")
 			s.Raw = json.RawMessage(`{"statusMessage":"` + said("raw") + `"}`)
 		}
+		f.toolTitle = said("tool")
 		f.put("t1", taskmodel.Working, wordy)
 		f.put("t2", taskmodel.Completed, wordy)
 		r := run(t, func(o *Options) {
@@ -70,8 +71,12 @@ func TestSecretsThatAServerQuotes(t *testing.T) {
 		r.sleep(6 * time.Second)
 		f.last().end(errors.New(said("stderr's tail")))
 		r.sleep(2 * time.Second)
+		tools, err := r.m.Tools(t.Context(), "ci")
+		if err != nil {
+			t.Error(err)
+		}
 		var shown strings.Builder
-		for _, v := range []any{perr, serr, aerr, r.task("ci", "t1"), r.task("ci", "t2"), r.question("q1"), r.server("ci"), r.m.Logs(r.task("ci", "t1").Key)} {
+		for _, v := range []any{tools, perr, serr, aerr, r.task("ci", "t1"), r.task("ci", "t2"), r.question("q1"), r.server("ci"), r.m.Logs(r.task("ci", "t1").Key)} {
 			fmt.Fprintf(&shown, "%+v\n", v)
 		}
 		for _, v := range []any{r.task("ci", "t1").Raw, r.question("q1").Params} {
@@ -96,7 +101,7 @@ func TestSecretsThatAServerQuotes(t *testing.T) {
 			}
 		}
 		for _, words := range []string{"status *** ***", "raw *** ***", "log *** ***", "task's log *** ***", "progress *** ***", "pushed *** ***", "question *** ***", "params *** ***", "wire *** ***",
-			"noise *** ***", "refused *** ***", "stderr's tail *** ***"} {
+			"noise *** ***", "refused *** ***", "stderr's tail *** ***", "tool *** ***"} {
 			if !strings.Contains(shown.String(), words) {
 				t.Errorf("nowhere is said %q", words)
 			}

@@ -21,35 +21,36 @@ import (
 // fakeServer is a server behind the client interface: tasks with states, and
 // hooks that a test may put in the place of any answer.
 type fakeServer struct {
-	input    json.RawMessage // schema of its tool
-	mu       sync.Mutex
-	kind     string
-	identity string // as whom it is asked
-	gen      taskmodel.Generation
-	can      taskmodel.Can
-	session  string
-	tasks    map[string]*taskmodel.Snapshot
-	order    []string
-	perPage  int
-	latency  time.Duration
-	dials    []mcp.Options
-	calls    map[string]int // by "method id"
-	log      []call
-	conns    []*fakeClient
-	endings  []bool // Close's endSession
-	dialErr  func(n int, o mcp.Options) error
-	get      func(ctx context.Context, id string) (taskmodel.Snapshot, error)
-	list     func(ctx context.Context, cursor string) (mcp.Page, error)
-	reading  time.Duration // that a page takes to be read, once its cursor is known
-	result   func(ctx context.Context, id string) (taskmodel.Outcome, error)
-	cancel   func(ctx context.Context, id string) (*taskmodel.Snapshot, error)
-	start    func(ctx context.Context, c mcp.StartCall) (mcp.Started, error)
-	answer   func(ctx context.Context, a taskmodel.Answer) error
-	remove   func(ctx context.Context, id string) error
-	leave    func(c *fakeClient)
-	watched  []string
-	inflight int
-	most     int
+	toolTitle string
+	input     json.RawMessage // schema of its tool
+	mu        sync.Mutex
+	kind      string
+	identity  string // as whom it is asked
+	gen       taskmodel.Generation
+	can       taskmodel.Can
+	session   string
+	tasks     map[string]*taskmodel.Snapshot
+	order     []string
+	perPage   int
+	latency   time.Duration
+	dials     []mcp.Options
+	calls     map[string]int // by "method id"
+	log       []call
+	conns     []*fakeClient
+	endings   []bool // Close's endSession
+	dialErr   func(n int, o mcp.Options) error
+	get       func(ctx context.Context, id string) (taskmodel.Snapshot, error)
+	list      func(ctx context.Context, cursor string) (mcp.Page, error)
+	reading   time.Duration // that a page takes to be read, once its cursor is known
+	result    func(ctx context.Context, id string) (taskmodel.Outcome, error)
+	cancel    func(ctx context.Context, id string) (*taskmodel.Snapshot, error)
+	start     func(ctx context.Context, c mcp.StartCall) (mcp.Started, error)
+	answer    func(ctx context.Context, a taskmodel.Answer) error
+	remove    func(ctx context.Context, id string) error
+	leave     func(c *fakeClient)
+	watched   []string
+	inflight  int
+	most      int
 }
 
 type call struct {
@@ -211,7 +212,7 @@ func (c *fakeClient) Tools(ctx context.Context) ([]taskmodel.Tool, error) {
 	if err := c.f.begin(ctx, "tools", ""); err != nil {
 		return nil, err
 	}
-	return []taskmodel.Tool{{Name: "build", TaskSupport: "optional", InputSchema: c.f.input}}, nil
+	return []taskmodel.Tool{{Name: "build", Title: c.f.toolTitle, Description: c.f.toolTitle, TaskSupport: "optional", InputSchema: c.f.input}}, nil
 }
 func (c *fakeClient) Answer(ctx context.Context, a taskmodel.Answer) error {
 	if err := c.f.begin(ctx, "answer", a.Question.ID); err != nil {
