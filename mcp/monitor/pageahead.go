@@ -70,7 +70,9 @@ func (a *pageAhead) ask(cursor string) {
 	}
 	a.known[cursor] = true
 	var next func(string)
-	if a.whole {
+	if a.whole && cursor != "" {
+		// Not before the first page is on the board: a server that dies at the
+		// second must not take that with it, page and end racing each other.
 		next = func(cursor string) { a.tells(p, cursor) }
 	}
 	a.m.spawn(func() {

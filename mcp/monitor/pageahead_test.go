@@ -23,7 +23,8 @@ func one(list func(context.Context, string) (mcp.Page, error)) (func(context.Con
 }
 
 // The server does not wait while a page is read: a walk takes as long as its
-// requests, and the last page's reading. It still has one request at a time.
+// requests, and the first and the last page's reading. It still has one request
+// at a time.
 func TestPagesAreAskedForAhead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const pages, takes, reading = 20, 10 * time.Millisecond, 8 * time.Millisecond
@@ -39,7 +40,7 @@ func TestPagesAreAskedForAhead(t *testing.T) {
 				t.Fatalf("%d tasks after a minute", r.m.Board().Len())
 			}
 		}
-		if took := time.Since(f.at("list")); took != pages*takes+reading {
+		if took := time.Since(f.at("list")); took != pages*takes+2*reading {
 			t.Errorf("the walk took %s, its requests %s", took, pages*takes)
 		}
 		if n := most.Load(); n != 1 {
@@ -96,5 +97,30 @@ func TestPageAheadFails(t *testing.T) {
 		if n := r.board().Len(); n != pages*10 || f.total("list") != pages+1 {
 			t.Errorf("%d tasks by %d requests, want %d by %d", n, f.total("list"), pages*10, pages+1)
 		}
+	})
+}
+
+// A server that dies when it is asked for the second page has not been asked for
+// it before the first one was there to be seen.
+func TestFirstPageIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(taskmodel.GenCore)
+		f.reading = 50 * time.Millisecond
+		good := slowPages(5, 10, time.Millisecond)
+		monitor, shown := make(chan *Monitor, 1), make(chan int, 1)
+		f.list = func(ctx context.Context, cursor string) (mcp.Page, error) {
+			if cursor == "1" {
+				m := <-monitor
+				time.Sleep(time.Millisecond)
+				shown <- m.Board().Len()
+			}
+			return good(ctx, cursor)
+		}
+		r := run(t, nil, []string{"ci"}, f)
+		monitor <- r.m
+		if n := <-shown; n != 10 {
+			t.Errorf("%d tasks were shown when the second page was asked for, want 10", n)
+		}
+		r.sleep(time.Second)
 	})
 }
