@@ -152,7 +152,10 @@ func (w *writer) put(it *item) error {
 	w.haste.add(it)
 	if w.entries > w.bound {
 		w.dropSuperseded()
-		w.bound = max(w.j.opts.QueueBound, w.entries+w.j.opts.QueueBound/4)
+		// The next pass when half as much again waits: at an even distance a hundred
+		// thousand new tasks, of which none is superseded, would be gone through again
+		// and again.
+		w.bound = max(w.j.opts.QueueBound, w.entries+w.entries/2)
 	}
 	if limit := w.j.opts.QueueBytes; w.bytes > w.most && limit > 0 {
 		w.lighten(limit - limit/4)
