@@ -117,15 +117,7 @@ func TestSuspend(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			s := show(t, environ(home), "sh", "-c", `set -m; "$0" "$@"; stty -a; echo the shell is here; read x; fg; echo "over: $?"`, program, "--state", home+"/state", "-s", stubborn())
-			s.see("sorted by needs")
-			s.see("working")
-			s.until("a guard, a server and its child", func() bool { return s.relatives() >= 4 })
-			pid := 0
-			for p := range s.kin {
-				if args := proctest.Command(p); strings.HasPrefix(args, program) && !strings.Contains(args, " demo-server --tasks 20 --fault start") {
-					pid = p
-				}
-			}
+			pid := s.atWork()
 			c.stop(s, pid)
 			s.see("the shell is here")
 			s.given()
@@ -146,21 +138,27 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
+// atWork waits until the program shows a task of its one server, under a guard,
+// and tells its process.
+func (s *screen) atWork() (pid int) {
+	s.see("sorted by needs")
+	s.see("working")
+	s.until("a guard, a server and its child", func() bool { return s.relatives() >= 4 })
+	for p := range s.kin {
+		if args := proctest.Command(p); strings.HasPrefix(args, program) && !strings.Contains(args, " demo-server --tasks 20 --fault start") {
+			pid = p
+		}
+	}
+	return pid
+}
+
 // TestStopped: a program that was stopped by the signal that nobody can catch
 // could not give the terminal back. When it goes on, it takes the terminal as its
 // shell has left it, and draws all anew.
 func TestStopped(t *testing.T) {
 	home := t.TempDir()
 	s := show(t, environ(home), "sh", "-c", `set -m; "$0" "$@"; stty sane; printf '\033[?1049l\033[2Jthe shell is here'; read x; fg; echo "over: $?"`, program, "--state", home+"/state", "-s", stubborn())
-	s.see("sorted by needs")
-	s.see("working")
-	s.until("a guard, a server and its child", func() bool { return s.relatives() >= 4 })
-	pid := 0
-	for p := range s.kin {
-		if args := proctest.Command(p); strings.HasPrefix(args, program) && !strings.Contains(args, " demo-server --tasks 20 --fault start") {
-			pid = p
-		}
-	}
+	pid := s.atWork()
 	taken := s.termios()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

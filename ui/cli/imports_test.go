@@ -1,4 +1,4 @@
-package main
+package cli_test
 
 import (
 	"go/ast"
@@ -55,6 +55,7 @@ var forTests = []string{"mcp/schematest", "mcp/peers", "mcp/memnet", "mcp/procte
 // a clock nor I/O but in its journal; what speaks to servers knows no screen;
 // the screens know neither wire nor files of other clients.
 func TestImportsRunOneWay(t *testing.T) {
+	t.Chdir("../..") // all of the house
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
